@@ -218,8 +218,8 @@ papers: all
 # ---- what has to be installed ----
 
 APT_BUILD := gcc g++ make flex bison libopenblas-dev liblapacke-dev libjansson-dev libdragonbox-dev libsuitesparse-dev zlib1g-dev
-APT_TEST  := clang libgsl-dev libsundials-cvodes6 llvm-14-tools python3-venv jags
-PIP_TEST  := lit numpy scipy mpmath 'arviz<1' nvidia-cuda-nvrtc
+APT_TEST  := clang libgsl-dev libnetcdf19 libsundials-cvodes6 llvm-14-tools python3-venv jags
+PIP_TEST  := lit numpy scipy mpmath 'arviz<1' h5netcdf h5py nvidia-cuda-nvrtc
 
 need-build:
 	$(Q)sh tests/need.sh $(APT_BUILD)

@@ -414,6 +414,17 @@ static bool emit_sizes(Out *o, const Program *p)
 
 // ---- fields ----
 
+static const char *data_field_number(const Out *o, int number)  // counted from 1; 0: none
+{
+    return number ? data_number(o, o->program, o->program->data[number - 1].var) : "0";
+}
+
+static void emit_extents(const Out *o, const Field *f)
+{
+    for (int k = 0; k < f->var->rank; k++) part(o, "%s%s", k ? ", " : ", .extent_of = {", data_field_number(o, f->extent_of[k]));
+    if (f->var->rank) part(o, "}");
+}
+
 static void emit_data_field(const Out *o, const Field *f)
 {
     const Var *v = f->var;
@@ -436,10 +447,9 @@ static void emit_data_field(const Out *o, const Field *f)
     if (*bounds) part(o, "%s, ", bounds);
     line(o, ".where = \"%s\",", source_line(o, v->span));
     part(o, " .declared = \"%s %s%s\"", type_and_bounds(o, v), v->name, dims_text(o, v));
-    for (int k = 0; k < v->rank; k++)
-        part(o, "%s%s", k ? ", " : ", .extent_of = {",
-             f->extent_of[k] ? data_number(o, o->program, o->program->data[f->extent_of[k] - 1].var) : "0");
-    line(o, v->rank ? "}}," : "},");
+    emit_extents(o, f);
+    if (f->upper_of) part(o, ", .upper_of = %s", data_field_number(o, f->upper_of));
+    line(o, "},");
 }
 
 static void emit_state_field(const Out *o, const Program *p, const Field *f)
@@ -460,6 +470,9 @@ static void emit_state_field(const Out *o, const Program *p, const Field *f)
     if (v->part_of) part(o, ", .part_of = %s, .part = %d", state_number(o, p, v->part_of), v->part_at);
     if (*bounds) part(o, ", %s", bounds);
     if (v->span.source) part(o, ", .where = \"%s\"", source_line(o, v->span));
+    bool any = false;
+    for (int k = 0; k < v->rank; k++) any |= f->extent_of[k] != 0;
+    if (any && v->span.source && !v->part_of) emit_extents(o, f);
     line(o, "},");
 }
 

@@ -193,5 +193,8 @@ void find_fields(Lower *lower)
             f->needed_for = v->needed_for ? v->needed_for : "with --method em data are whole: leave the rows out, or draw, without it";
         if (v->response) f->imputed = 1 + field_of(p->state, p->nstate, v);
         for (int k = 0; k < v->rank; k++) f->extent_of[k] = extent_field(p, v->dim[k]);
+        if (v->upper) f->upper_of = extent_field(p, v->upper);
     }
+    for (int i = 0; i < p->nstate; i++)
+        for (int k = 0; k < p->state[i].var->rank; k++) p->state[i].extent_of[k] = extent_field(p, p->state[i].var->dim[k]);
 }

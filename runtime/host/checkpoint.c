@@ -19,10 +19,10 @@ static char *settings_of(const GmOptions *o)
     static const char *const methods[] = {"auto", "gibbs", "nuts", "both"}, *const moves[] = {"auto", "nuts", "chees"};
     char *radius = gm_format("%.17g", o->init_radius);
     char *text = gm_format("chains %d\nwarmup %ld\nthin %d\nseed %llu\nfirst-chain %d\nparams %s\nlog-lik %d\npredict %d\nno-lp %d\n"
-                           "digits %d\nmethod %s\nmoves %s\nadapt-delta %.17g\nmax-treedepth %d\nsave-warmup %d\ninit %s\n",
+                           "digits %d\nmethod %s\nmoves %s\nadapt-delta %.17g\nmax-treedepth %d\nsave-warmup %d\nlog-prior %d\ninit %s\n",
                            o->chains, o->warmup, o->thin, (unsigned long long)o->seed, o->first_chain, o->params ? o->params : "(none)",
                            (o->requests & GM_LOG_LIK) != 0, (o->requests & GM_REPLICATES) != 0, !o->log_joint, o->digits,
-                           methods[o->method], moves[o->moves], o->adapt_delta, o->max_treedepth, o->save_warmup,
+                           methods[o->method], moves[o->moves], o->adapt_delta, o->max_treedepth, o->save_warmup, o->log_prior,
                            o->init_map    ? "map"
                            : o->init_file ? o->init_file
                                           : radius);

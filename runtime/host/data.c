@@ -272,8 +272,50 @@ bool gm_values_read(GmValues *v, const char *input)
 
 // ---- sizes and names ----
 
-// Gives every int scalar that no file holds and that has no default the extent of the first array declared with it. false after a message:
-// that is no extent to be guessed.
+static void infer_as(GmData *d, const GmField *field, int32_t size, const GmValue *array, const char *of, const char *from)
+{
+    char *source = gm_format("%s (from the %s of %s)", array->source, from, array->name);
+    GmValue *value = gm_values_add(&d->values, field->name, source);  // `array` may move
+    free(source);
+    value->type = GM_INT;
+    value->size_of = of;
+    value->size_from = from;
+    value->elements = gm_alloc(1, sizeof(double));
+    *(int32_t *)value->elements = size;
+    gm_note("%s = %d, from the %s of %s", field->name, size, from, of);
+}
+
+static bool counts_unknowns(const GmModel *m, int f)
+{
+    for (int k = 0; k < m->n_state; k++)
+        for (int r = 0; r < m->state[k].rank; r++)
+            if (gm_is_unknown(m->state[k].role) && m->state[k].extent_of[r] == f + 1) return true;
+    return false;
+}
+
+// A size that counts unknowns, and that no array of the data has: the largest of the codes which it bounds, int<lower=1, upper=J>.
+static void infer_from_codes(GmData *d, const GmModel *m, int f)
+{
+    const GmValue *of = NULL;
+    int32_t most = 0;
+    const char *name = NULL;
+    for (int a = 0; a < m->n_data && counts_unknowns(m, f); a++) {
+        const GmValue *codes = m->data[a].upper_of == f + 1 && gm_takes_levels(&m->data[a]) ? gm_values_find(&d->values, m->data[a].name)
+                                                                                            : NULL;
+        const long size = codes ? gm_value_size(codes) : 0;
+        for (long i = 0; i < size; i++) {
+            const int32_t x = ((const int32_t *)codes->elements)[i];
+            if (x == GM_MISSING_INT || x <= most) continue;
+            most = x;
+            of = codes;
+            name = m->data[a].name;
+        }
+    }
+    if (of) infer_as(d, &m->data[f], most, of, name, "largest value");
+}
+
+// Gives every int scalar that no file holds and that has no default the extent of the first array declared with it, or the largest of the
+// codes. false after a message: that is no extent to be guessed.
 static bool infer(GmData *d, const GmModel *m)
 {
     for (int f = 0; f < m->n_data; f++) {
@@ -289,17 +331,10 @@ static bool infer(GmData *d, const GmModel *m)
                          field->name, field->name);
                 return false;
             }
-            const int32_t size = (int32_t)array->dim[k];
-            char *source = gm_format("%s (from the size of %s)", array->source, array->name);
-            GmValue *value = gm_values_add(&d->values, field->name, source);
-            free(source);
-            value->type = GM_INT;
-            value->size_of = m->data[a].name;
-            value->elements = gm_alloc(1, sizeof(double));
-            *(int32_t *)value->elements = size;
-            gm_note("%s = %d, from the size of %s", field->name, size, m->data[a].name);
+            infer_as(d, field, (int32_t)array->dim[k], array, m->data[a].name, "size");
             break;
         }
+        if (!gm_values_find(&d->values, field->name)) infer_from_codes(d, m, f);
     }
     return true;
 }
@@ -501,13 +536,14 @@ static void tell_missing(const GmData *d, const GmModel *m)
 
 bool gm_data_open(GmData *d, const GmModel *m, char **inputs, int n_inputs, const GmData *others)
 {
-    *d = (GmData){.values = {.fields = m->data, .n_fields = m->n_data, .tells = !others}};
+    *d = (GmData){.values = {.fields = m->data, .n_fields = m->n_data, .tells = !others, .reads_names = true}};
     d->data = gm_alloc(1, m->data_size);
     d->missing = gm_alloc((size_t)m->n_data, sizeof *d->missing);
     d->shape = gm_alloc((size_t)m->n_data, sizeof *d->shape);
     for (int i = 0; i < n_inputs; i++)
         if (!gm_values_read(&d->values, inputs[i])) return false;
     if (others) take_others(d, m, others);
+    if (!gm_levels_settle(&d->levels, m, &d->values, others ? &others->levels : NULL)) return false;
     if (!infer(d, m) || !all_there(d, m, n_inputs)) return false;
     for (int f = 0; f < m->n_data; f++)
         if (!place_field(d, m, f)) return false;
@@ -523,6 +559,7 @@ void gm_data_close(GmData *d, const GmModel *m)
     free(d->missing);
     free(d->shape);
     free(d->data);
+    gm_levels_close(&d->levels);
     gm_values_close(&d->values);
     *d = (GmData){0};
 }

@@ -168,6 +168,7 @@ static int new_target(Table *t, const char *name, GmType type)
     GmValue *v = gm_values_add(t->values, name, t->lines.path);
     if (!v) return -1;
     v->type = type;
+    gm_levels_begin(t->values, v);
     return t->values->n - 1;
 }
 
@@ -335,8 +336,11 @@ static bool store_row(Table *t)
         GmValue *v = &t->values->value[c->target];
         double x;
         const char *why = NULL;
-        if (!(gm_parse_number(t->cell[i], &x, &why) || is_truth(v, t->cell[i], &x)) ||
-            !gm_store(v->type, v->elements, t->rows * (long)row_size(v) + c->slot, x, &why)) {
+        const long at = t->rows * (long)row_size(v) + c->slot;
+        const GmTextIs is = gm_read_text(v, at, t->cell[i], &why);
+        if (is == GM_TEXT_STORED) continue;
+        if (is == GM_TEXT_REFUSED || !(gm_parse_number(t->cell[i], &x, &why) || is_truth(v, t->cell[i], &x)) ||
+            !gm_store(v->type, v->elements, at, x, &why)) {
             gm_error("%s: line %ld, column %s: `%.60s` %s", t->lines.path, t->lines.number, c->label, t->cell[i], why);
             return false;
         }

@@ -3,7 +3,8 @@
 //   { "N": 3, "y": [1, 0, null], "X": [[1, 2.5], [0, "NA"], [4, "Inf"]] }
 //
 // Arrays are nested row by row. null, "NA" and "NaN" are missing values, "Inf" and "-Inf" infinities. Python writes NaN and Infinity
-// without quotes, which JSON has not: they are taken as these. true and false are 1 and 0 where ints are wanted.
+// without quotes, which JSON has not: they are taken as these. true and false are 1 and 0 where ints are wanted. Other strings may be names
+// (levels.c).
 // Each member is converted and then freed, so that at no time more than the parsed tree and the arrays read so far are held.
 #include "host.h"
 
@@ -49,12 +50,24 @@ static bool leaf(const json_t *node, GmType type, double *out, const char **why)
     return false;
 }
 
+// A string, or a number where --levels may name it.
+static GmTextIs text_is(GmValue *v, long at, const json_t *node, const char **why)
+{
+    if (json_is_string(node)) return gm_read_text(v, at, json_string_value(node), why);
+    if (!v->may_be_names || !json_is_integer(node)) return GM_TEXT_OTHER;
+    char number[32];
+    snprintf(number, sizeof number, "%lld", (long long)json_integer_value(node));
+    return gm_read_text(v, at, number, why);
+}
+
 static bool fill(GmValue *v, const json_t *node, int depth, long *at)
 {
     const char *why = NULL;
     if (depth == v->rank) {
         double x = 0;
-        if (leaf(node, v->type, &x, &why) && gm_store(v->type, v->elements, *at, x, &why)) {
+        const GmTextIs is = text_is(v, *at, node, &why);
+        if (is == GM_TEXT_STORED ||
+            (is == GM_TEXT_OTHER && leaf(node, v->type, &x, &why) && gm_store(v->type, v->elements, *at, x, &why))) {
             ++*at;
             return true;
         }
@@ -91,6 +104,7 @@ static bool convert(GmValues *values, const char *path, const char *name, const 
     GmValue *v = gm_values_add(values, name, path);
     if (!v) return false;
     v->type = field->type;
+    gm_levels_begin(values, v);
     v->rank = measure(node, v->dim);
     if (v->rank < 0) {
         gm_error("%s: %s is nested more than %d deep", path, name, GM_MAX_RANK);

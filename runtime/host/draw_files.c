@@ -30,7 +30,12 @@ char **gm_draw_files(const char *command, char **given, int n_given, int *n)
         }
     }
     if (*n > 0) return files;
-    gm_error("%s: there are no draws %s_1.csv", command, given[0]);
+    const size_t length = strlen(given[0]);
+    const bool ends = length > 3 && strcmp(given[0] + length - 3, ".nc") == 0;
+    char *netcdf = gm_format(ends ? "%s" : "%s.nc", given[0]);
+    gm_error("%s: there are no draws %s_1.csv%s", command, given[0],
+             access(netcdf, F_OK) == 0 ? " (a run with --format both writes them beside NAME.nc)" : "");
+    free(netcdf);
     free(files);
     return NULL;
 }

@@ -184,9 +184,10 @@ static bool *absent_elements(const GmModel *model, const GmMemory *m, const GmDa
     return NULL;
 }
 
-static void add_columns(GmDraws *d, const GmModel *model, const GmMemory *m, const GmData *data, const bool *wanted, bool log_joint)
+static void add_columns(GmDraws *d, const GmModel *model, const GmMemory *m, const GmData *data, const bool *wanted, bool log_joint,
+                        bool log_prior)
 {
-    long room = log_joint;
+    long room = log_joint + log_prior;
     for (int f = 0; f < model->n_state; f++) room += wanted[f] || model->state[f].role == GM_DIAGNOSTIC ? gm_shape_size(&m->shape[f]) : 0;
     d->column = gm_alloc((size_t)room, sizeof *d->column);
     if (log_joint) d->column[d->n_columns++] = (GmColumn){.field = -1};
@@ -195,6 +196,10 @@ static void add_columns(GmDraws *d, const GmModel *model, const GmMemory *m, con
             d->column[d->n_columns++] = (GmColumn){.field = f, .element = k};
     for (int f = 0; f < model->n_state; f++) {
         if (!wanted[f]) continue;
+        if (log_prior && model->state[f].on_request) {  // log-likelihoods come last
+            d->column[d->n_columns++] = (GmColumn){.field = GM_COLUMN_LPRIOR};
+            log_prior = false;
+        }
         const int source = model->state[f].role == GM_IMPUTED ? gm_data_of_imputed(model, f) : -1;
         if (source >= 0) {  // of a response only what was missing is unknown
             for (long k = 0; k < data->missing[source].count; k++)
@@ -217,7 +222,7 @@ static void add_columns(GmDraws *d, const GmModel *model, const GmMemory *m, con
 char *gm_column_label(const GmDraws *d, const GmModel *model, const GmMemory *m, long column, char style)
 {
     const GmColumn *c = &d->column[column];
-    if (c->field < 0) return gm_copy_text("lp__");
+    if (c->field < 0) return gm_copy_text(c->field == GM_COLUMN_LP ? "lp__" : "lprior");
     const GmShape *s = &m->shape[c->field];
     if (model->state[c->field].role == GM_DIAGNOSTIC) {  // of a second HMC update: with its name
         static const char *const names[GM_HMC_NUMBERS] = {"accept_stat", "stepsize", "treedepth", "n_leapfrog", "divergent", "energy"};
@@ -226,15 +231,10 @@ char *gm_column_label(const GmDraws *d, const GmModel *model, const GmMemory *m,
         return first ? gm_format("%s__", names[c->element])
                      : gm_format("%s_%s__", names[c->element], model->state[c->field].name + strlen("moves_"));
     }
+    if (style == '[' && d->data) return gm_labelled_name(&d->data->levels, &model->state[c->field], s, c->element);
     char *name = gm_element_name(model->state[c->field].name, s->rank, s->dim, c->element);
     if (style == '[') return name;
-    char *to = name;  // X[3, 1] -> X.3.1
-    for (const char *from = name; *from; from++) {
-        if (*from == ']' || *from == ' ') continue;
-        *to++ = *from == '[' || *from == ',' ? '.' : *from;
-    }
-    *to = 0;
-    return name;
+    return gm_dotted(name);
 }
 
 bool gm_draws_diagnostic(const GmDraws *d, const GmModel *model, long column)
@@ -274,7 +274,7 @@ static void write_header(const GmDraws *d, int chain, const GmAdaptation *learne
     fprintf(to, "# id = %d\n# random\n#   seed = %llu\n", d->first_chain + chain, (unsigned long long)o->seed);
     for (int k = 0; k < d->data->values.n; k++) {  // said here, too, since --quiet says it nowhere
         const GmValue *v = &d->data->values.value[k];
-        if (v->size_of) fprintf(to, "# %s: %d, from the size of %s\n", v->name, *(const int32_t *)v->elements, v->size_of);
+        if (v->size_of) fprintf(to, "# %s: %d, from the %s of %s\n", v->name, *(const int32_t *)v->elements, v->size_from, v->size_of);
     }
     for (long c = 0; c < d->n_columns; c++) {
         char *label = gm_column_label(d, d->model, d->shapes, c, '.');
@@ -353,6 +353,46 @@ static bool open_files(GmDraws *d, const GmOptions *o)
     return true;
 }
 
+// Whether lp__ less all log-likelihoods is the log density of the unknowns. false after a message.
+static bool has_log_prior(const GmModel *model, const GmOptions *o)
+{
+    for (int f = 0; f < model->n_state; f++) {
+        if (strcmp(model->state[f].name, "lprior") == 0) {
+            gm_error("--log-prior: the model has an lprior of its own");
+            return false;
+        }
+        if (model->state[f].role == GM_AUXILIARY) {
+            gm_error("--log-prior: lp__ has the density of %s besides, which an augmentation brought in: gmc --no-augment makes a program "
+                     "without them",
+                     model->state[f].name);
+            return false;
+        }
+        if (model->state[f].on_request != GM_LOG_LIK || !gm_moments_named(o->moments, model->state[f].name)) continue;
+        gm_error("--log-prior: it is made of the draws of %s, which --moments does not keep", model->state[f].name);
+        return false;
+    }
+    for (const GmObserved *s = model->observed; s && s->where; s++) {
+        if (s->log_lik) continue;
+        gm_error("--log-prior: no log-likelihood of %s: %s", s->name ? s->name : "a term of the density", s->no_log_lik);
+        return false;
+    }
+    return true;
+}
+
+// lprior of a row whose other columns are there: lp__ less the log-likelihoods. What has no distribution, or is missing, has none.
+static void put_log_prior(const GmDraws *d, double *row)
+{
+    long at = -1;
+    double sum = 0;
+    for (long k = 0; k < d->n_columns; k++) {
+        const GmColumn *c = &d->column[k];
+        if (c->field == GM_COLUMN_LPRIOR) at = k;
+        if (c->field < 0 || d->model->state[c->field].on_request != GM_LOG_LIK || c->absent) continue;
+        if (!(isnan(row[k]) && d->model->state[c->field].partial)) sum += row[k];
+    }
+    if (at >= 0) row[at] = row[0] - sum;
+}
+
 bool gm_draws_open(GmDraws *d, const GmModel *model, const GmMemory *m, const GmData *data, const GmOptions *o)
 {
     *d = (GmDraws){.chains = o->chains,
@@ -365,7 +405,14 @@ bool gm_draws_open(GmDraws *d, const GmModel *model, const GmMemory *m, const Gm
     d->begun = d->sampling = gm_seconds();
     bool *wanted = gm_alloc((size_t)model->n_state, sizeof *wanted);
     const bool good = choose(model, m, o->params, o->requests, wanted) && choose_requested(model, data, o->requests, wanted);
-    if (good) add_columns(d, model, m, data, wanted, o->log_joint);
+    for (int f = 0; f < model->n_state; f++)
+        wanted[f] &= !gm_moments_named(o->moments, model->state[f].name) || gm_moments_named(o->params, model->state[f].name);
+    const bool prior = good && o->log_prior;
+    if (prior && !has_log_prior(model, o)) {
+        free(wanted);
+        return false;
+    }
+    if (good) add_columns(d, model, m, data, wanted, o->log_joint, prior);
     free(wanted);
     if (!good) return false;
     if (d->n_columns == 0) {
@@ -373,14 +420,15 @@ bool gm_draws_open(GmDraws *d, const GmModel *model, const GmMemory *m, const Gm
         return false;
     }
     d->summary = o->summary || o->until_ess > 0 || o->until_rhat > 0;
-    d->held = d->summary || o->n_new_inputs ? d->capacity : o->output ? gm_writer_held(d->n_columns, d->capacity) : 1;
+    const bool csv = o->output && o->format != GM_FORMAT_NETCDF, netcdf = o->output && o->format != GM_FORMAT_CSV;
+    d->held = d->summary || o->n_new_inputs || netcdf ? d->capacity : csv ? gm_writer_held(d->n_columns, d->capacity) : 1;
     size_t rows, count;
     if (__builtin_mul_overflow((size_t)d->chains, (size_t)d->held, &rows) || __builtin_mul_overflow(rows, (size_t)d->n_columns, &count))
         count = SIZE_MAX / 2;
     d->memory = gm_alloc(count, sizeof *d->memory);
     d->possible = gm_alloc((size_t)d->chains, sizeof *d->possible);
     d->stored = gm_alloc((size_t)d->chains, sizeof *d->stored);
-    if (!o->output) return true;
+    if (!csv) return true;
     if (!open_files(d, o)) return false;
     d->writer = gm_writer_open(d->memory, d->chains, d->held, d->n_columns, d->file, d->final, o->threads, o->digits);
     return true;
@@ -398,6 +446,7 @@ bool gm_draws_store(GmDraws *d, int chain, long at, const double *row)
     double *to = room_for(d, chain, at);
     if (!to) return false;
     memcpy(to, row, (size_t)d->n_columns * sizeof *row);
+    if (d->options->log_prior) put_log_prior(d, to);
     d->possible[chain] += row[0] > -INFINITY;
     d->stored[chain] = at + 1;
     gm_signals_keep_draws();
@@ -411,6 +460,10 @@ bool gm_draws_keep(GmDraws *d, const GmModel *model, const GmMemory *m, int chai
     if (!to) return false;
     for (long k = 0; k < d->n_columns;) {
         const int field = d->column[k].field;
+        if (field == GM_COLUMN_LPRIOR) {
+            k++;
+            continue;
+        }
         if (field < 0) {
             to[k++] = log_joint;
             d->possible[chain] += log_joint > -INFINITY;
@@ -426,6 +479,7 @@ bool gm_draws_keep(GmDraws *d, const GmModel *model, const GmMemory *m, int chai
             for (; k < d->n_columns && d->column[k].field == field; k++)
                 to[k] = d->column[k].absent ? NAN : ((const double *)array)[d->column[k].element];
     }
+    if (d->options->log_prior) put_log_prior(d, to);
     d->stored[chain] = at + 1;
     gm_signals_keep_draws();
     if (d->writer) gm_writer_stored(d->writer, chain, at);

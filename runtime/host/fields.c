@@ -50,6 +50,15 @@ char *gm_element_name(const char *name, int rank, const long *dim, long linear)
     return rank ? gm_format("%s[%s]", name, text) : gm_copy_text(name);
 }
 
+char *gm_dotted(char *name)
+{
+    char *to = name;
+    for (const char *from = name; *from; from++)
+        if (*from != ']' && *from != ' ') *to++ = *from == '[' || *from == ',' ? '.' : *from;
+    *to = 0;
+    return name;
+}
+
 char *gm_declared_text(const GmField *f, const GmShape *s)
 {
     if (f->declared) return gm_copy_text(f->declared);
@@ -71,6 +80,22 @@ char *gm_declared_text(const GmField *f, const GmShape *s)
     char *text = gm_format("%s%s %s[%s]", type, bounds, f->name, shape);
     free(shape);
     return text;
+}
+
+bool gm_is_unknown(GmRole role)
+{
+    switch (role) {
+    case GM_PARAMETER:
+    case GM_LATENT:
+    case GM_AUXILIARY: return true;
+    case GM_DATA:
+    case GM_IMPUTED:
+    case GM_DERIVED:
+    case GM_PREDICTED:
+    case GM_DIAGNOSTIC:
+    case GM_SUM: return false;
+    }
+    return false;
 }
 
 int gm_data_of_imputed(const GmModel *model, int state_field)

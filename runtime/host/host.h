@@ -18,6 +18,10 @@
 #include "../device/infinity.h"
 #include "model.h"
 
+#ifndef GM_VERSION
+#define GM_VERSION "0.1"
+#endif
+
 // ---- exit statuses ----
 
 typedef enum {
@@ -66,7 +70,9 @@ long gm_size_of(int rank, const long *dim);  // how many elements; LONG_MAX: mor
 long gm_shape_size(const GmShape *s);
 char *gm_shape_text(int rank, const long *dim);                                   // "10 x 3"; the caller frees
 char *gm_element_name(const char *name, int rank, const long *dim, long linear);  // "X[3, 1]", indices from 1; the caller frees
+char *gm_dotted(char *name);  // p[1, 2] -> p.1.2 in place, as columns of draws are called
 char *gm_declared_text(const GmField *f, const GmShape *s);                       // "int<lower=0> y[N]"; the caller frees
+bool gm_is_unknown(GmRole role);                             // a parameter, a latent or an auxiliary
 int gm_data_of_imputed(const GmModel *model, int state_field);                    // the data field behind it, or -1
 // Whether an unknown is drawn by an HMC update: it is named in `moved`, or in `summed`, those summed out of its density (or NULL). Names
 // are separated by commas.
@@ -83,6 +89,7 @@ typedef enum { GM_METHOD_AUTO, GM_METHOD_GIBBS, GM_METHOD_NUTS, GM_METHOD_BOTH }
 typedef enum { GM_TRAJECTORIES_AUTO, GM_TRAJECTORIES_NUTS, GM_TRAJECTORIES_CHEES } GmTrajectories;
 
 typedef enum { GM_SUMMARY_TEXT, GM_SUMMARY_CSV, GM_SUMMARY_JSON } GmSummaryForm;
+typedef enum { GM_FORMAT_CSV, GM_FORMAT_NETCDF, GM_FORMAT_BOTH } GmFormat;
 enum { GM_MOST_QUANTILES = 16 };
 
 typedef struct GmOptions {
@@ -91,9 +98,13 @@ typedef struct GmOptions {
     int thin;              // >= 1: every thin-th sweep after warm-up is kept
     uint64_t seed;
     int first_chain;        // number of the first chain, from 1
-    const char *output;     // -o, without ".csv"; or NULL
+    const char *output;     // -o, without ".csv" or ".nc"; or NULL
+    GmFormat format;        // of the draws
+    bool format_given, output_is_netcdf;
     const char *params;     // "a,b", "all", or NULL for the default
     int requests;           // GmRequest bits
+    bool log_prior;         // --log-prior, which requests log-likelihoods, too
+    const char *moments;    // "a,b", whose draws are not stored; or NULL
     const char *init_file;  // or NULL
     bool init_map;          // chains start at modes, found first
     double init_radius;     // 1 by default; 0: zeros
@@ -120,6 +131,9 @@ typedef struct GmOptions {
     char **inputs;
     int n_new_inputs;  // of --new, in the order given
     char **new_inputs;
+    int n_levels;  // of --levels, in the order given
+    char **levels;
+    const char *dates;  // --dates, or NULL
     const char *why;  // `why`: an unknown; NULL: another command
     int why_chain;    // its chain and its draw, from 1
     long why_draw;
@@ -185,7 +199,8 @@ void gm_progress_close(GmProgress *p);
 bool gm_output_open(GmFile *f, const char *path, bool goes_on);
 bool gm_output_done(GmFile *f);  // renames it to its name; false after a message: it cannot be written. Closes `f` in any case
 void gm_json_text(FILE *to, const char *text);       // between quotes of JSON
-bool gm_outputs_may_be_written(const GmOptions *o);  // whether all files of a run can be written; false after a message
+// whether all files of a run can be written, NAME_levels.json among them; false after a message
+bool gm_outputs_may_be_written(const GmOptions *o, bool levels);
 
 // ---- saved.c: a file of numbers that is read again ----
 
@@ -257,7 +272,21 @@ typedef struct GmValue {
     size_t map_size;
     bool table;           // from a table, where [n, 1], [1, n] and [n] look alike
     const char *size_of;  // of an int that no file has: the array from whose size it was inferred; else NULL
+    const char *size_from;  // "size", "levels" or "largest value" of that array
+    bool may_be_names;      // levels.c: names are read
+    long first_number;      // the first element that is a number, where names may be; -1: none so far
+    struct GmNames *names;  // elements are places in these names, from 1; NULL: they are numbers
 } GmValue;
+
+// Of one array: names in the order of their first appearance, found by open addressing.
+typedef struct GmNames {
+    char **name;
+    long n, room;
+    long *slot;  // 1 + place in `name`, 0: free
+    long n_slots;
+    long last;      // place of the name that was found last: tables are often in order
+    long occurred;  // elements with a name
+} GmNames;
 
 // The values found so far. `fields` are the names that are wanted: others are not read, only remembered for hints.
 typedef struct GmValues {
@@ -267,7 +296,8 @@ typedef struct GmValues {
     GmValue *value;
     int n_unknown;
     char **unknown;  // names in the files that nothing declares
-    bool tells;      // of an object's members that are not read there is a note
+    bool tells;        // of an object's members that are not read there is a note
+    bool reads_names;  // where the declaration allows it
 } GmValues;
 
 GmValue *gm_values_add(GmValues *v, const char *name, const char *source);  // NULL (after a message): given twice
@@ -283,6 +313,41 @@ bool gm_parse_number(const char *text, double *out, const char **why);
 
 // Stores x as an element of type t: false with *why if it is not a whole number within 32 bits.
 bool gm_store(GmType t, void *elements, long at, double x, const char **why);
+
+// ---- levels.c: names as data ----
+
+// The levels of variables that are coded 1 to n.
+typedef struct GmLevels {
+    int size;   // 1 + the data field that is the upper bound of all of them; 0: of one variable, whose bound is a number
+    int field;  // the data field of one of them
+    char **name;
+    long n;
+    bool given;  // their order was asked for
+} GmLevels;
+
+typedef struct GmLevelSets {
+    int n;
+    GmLevels *set;
+} GmLevelSets;
+
+typedef enum { GM_TEXT_OTHER, GM_TEXT_STORED, GM_TEXT_REFUSED } GmTextIs;
+
+bool gm_takes_levels(const GmField *f);  // whether its values may be names: int<lower=1, upper=J>, or upper a number
+bool gm_levels_ask(const GmOptions *o);  // what --levels and --dates say of data that are read from now on; false after a message
+void gm_levels_forget(void);           // of both
+void gm_levels_begin(const GmValues *values, GmValue *v);  // before the elements of a new value are read
+// Stores a text as an element, if it is a name or a date: else it is for others to read, or refused. Then *why ends the sentence
+// `TEXT ...`.
+GmTextIs gm_read_text(GmValue *v, long at, const char *text, const char **why);
+// Once all values are there: names become codes, and sizes follow. `others`: the levels of the run whose draws other data are for, or NULL.
+// false after a message.
+bool gm_levels_settle(GmLevelSets *sets, const GmModel *m, GmValues *values, const GmLevelSets *others);
+bool gm_levels_write(const GmLevelSets *sets, const GmModel *m, const char *output);  // NAME_levels.json; false after a message
+void gm_levels_close(GmLevelSets *sets);
+const GmLevels *gm_levels_of_size(const GmLevelSets *sets, int size);  // those that an extent counts, from 1; NULL: none
+// "a[Aitkin]", with numbers where there are no levels; the caller frees
+char *gm_labelled_name(const GmLevelSets *sets, const GmField *field, const GmShape *s, long linear);
+int gm_columns_of(const char *text);  // characters of a text in UTF-8
 
 // ---- data_csv.c, data_json.c, data_npy.c, data_npz.c: files into values ----
 
@@ -304,6 +369,7 @@ typedef struct GmData {
     GmMissing *missing;  // by data field
     GmShape *shape;      // by data field
     GmValues values;     // owns the arrays
+    GmLevelSets levels;
 } GmData;
 
 // Reads the inputs, infers sizes, applies defaults, checks shapes, bounds and constraints, and fills Data. Variables that the inputs lack
@@ -388,7 +454,6 @@ void gm_start_values(const GmField *field, const GmShape *shape, uint64_t seed, 
 // Fills parameters, latents, auxiliaries and missing data of every chain. Keyed by (seed, chain number, field, element) only.
 // false after a message: the file of initial values is bad.
 bool gm_initial(const GmModel *model, GmMemory *m, const GmData *d, const GmOptions *o, const GmRun *run);
-bool gm_is_unknown(GmRole role);  // a parameter, a latent or an auxiliary
 // New random values, within `radius` of zero on the unbounded scale, for n elements of a state field from `first` on: a whole vector, if
 // its elements are constrained together. Matrices are not changed. The random numbers are keyed by `sweep` as well, one that no run
 // reaches.
@@ -574,10 +639,23 @@ typedef struct GmAdaptation {
 GmAdaptation gm_adaptation(const GmModel *model, const GmMemory *m, const GmRun *run, int chain);
 void gm_adaptation_write(FILE *to, const GmAdaptation *a);
 
+// ---- moments.c: means and sds of quantities whose draws are not stored ----
+
+typedef struct GmMoments GmMoments;
+
+bool gm_moments_named(const char *list, const char *name);  // whether a name is in a list with commas, or NULL
+GmMoments *gm_moments_open(const GmModel *model, const GmMemory *m, const GmOptions *o);  // NULL after a message
+bool gm_moments_need_derived(const GmMoments *w);
+void gm_moments_take(GmMoments *w);  // when all chains are at a kept sweep
+bool gm_moments_write(const GmMoments *w, const char *output, int digits);  // NAME_moments.csv; false after a message
+void gm_moments_print(FILE *to, const GmMoments *w, const GmLevelSets *levels);
+void gm_moments_close(GmMoments *w);
+
 // ---- draws.c: which columns, and the CSV files ----
 
+enum { GM_COLUMN_LP = -1, GM_COLUMN_LPRIOR = -2 };
 typedef struct GmColumn {
-    int field;     // of state, or -1: lp__
+    int field;     // of state, or one of these
     long element;  // linear, row-major
     bool absent;   // NaN in every draw: the log-likelihood of a missing value
 } GmColumn;
@@ -657,6 +735,12 @@ GmLive *gm_live_open(const GmModel *model, const GmOptions *o, const GmDraws *d,
 void gm_live_at(GmLive *l, long sweep, long kept);  // all chains have made them
 void gm_live_stop(GmLive *l);                       // the draws are looked at no longer
 void gm_live_close(GmLive *l, int status);          // with what the run has ended
+
+// ---- netcdf.c: the draws as one NetCDF file ----
+
+bool gm_netcdf_open(void);                      // opens netcdf-c; false after a message
+bool gm_netcdf_may_hold(const GmDraws *d);      // false after a message: a name cannot be there
+bool gm_netcdf_write(const GmDraws *d);         // NAME.nc, whole or not at all; false after a message
 
 // ---- summary.c: the table at the end ----
 

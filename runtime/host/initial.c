@@ -153,21 +153,6 @@ static void impute(const Start *s, void *elements, const GmMissing *missing, con
     }
 }
 
-bool gm_is_unknown(GmRole role)
-{
-    switch (role) {
-    case GM_PARAMETER:
-    case GM_LATENT:
-    case GM_AUXILIARY: return true;
-    case GM_DATA:
-    case GM_IMPUTED:
-    case GM_DERIVED:
-    case GM_PREDICTED:
-    case GM_DIAGNOSTIC:
-    case GM_SUM: return false;
-    }
-    return false;
-}
 
 // Elements of a definition that no statement computes: nothing is ever written there.
 static void fill_absent(const GmField *field, const GmShape *shape, void *elements)

@@ -92,7 +92,8 @@ typedef struct GmField {
     int part_of, part;           // state: 1 + the field that it is an element of, and which one; 0: an array of its own
     const char *where;           // "file.gm:12"
     const char *declared;        // "int<lower=0, upper=1> y[N]", for messages; NULL: made from the other members
-    int extent_of[GM_MAX_RANK];  // data: 1 + index of the int scalar that is this extent as it stands, 0 if none
+    int extent_of[GM_MAX_RANK];  // 1 + index of the int scalar of the data that is this extent as it stands, 0 if none
+    int upper_of;                // data: likewise of the upper bound
 } GmField;
 
 typedef struct GmMissing {

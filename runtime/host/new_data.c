@@ -179,15 +179,6 @@ static double sd(const Tally *t, long draws) { return draws > 1 ? sqrt(t->square
 
 static double log_mean_exp(const Tally *t, long draws) { return t->most + log(t->sum / (double)draws); }
 
-static char *dotted(char *name)  // p[1, 2] -> p.1.2, as columns of draws are called
-{
-    char *to = name;
-    for (const char *from = name; *from; from++)
-        if (*from != ']' && *from != ' ') *to++ = *from == '[' || *from == ',' ? '.' : *from;
-    *to = 0;
-    return name;
-}
-
 static bool write_table(const GmNewData *n, const char *output, long draws, int digits)
 {
     char *path = gm_format("%s_new.csv", output), number[3][GM_NUMBER_ROOM];
@@ -203,7 +194,7 @@ static bool write_table(const GmNewData *n, const char *output, long draws, int 
             const Tally *t = &n->tally[f][e];
             const double x[] = {t->mean, sd(t, draws), n->model->state[f].on_request == GM_LOG_LIK ? log_mean_exp(t, draws) : NAN};
             for (int k = 0; k < 3; k++) number[k][gm_print_number(number[k], x[k], digits)] = 0;
-            char *name = dotted(gm_element_name(n->model->state[f].name, s->rank, s->dim, e));
+            char *name = gm_dotted(gm_element_name(n->model->state[f].name, s->rank, s->dim, e));
             fprintf(to, "%s,%s,%s,%s\n", name, number[0], number[1], isnan(x[2]) ? "" : number[2]);
             free(name);
         }

@@ -13,9 +13,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#ifndef GM_VERSION
-#define GM_VERSION "0.1"
-#endif
 
 const char gm_version[] = GM_VERSION;
 
@@ -240,13 +237,14 @@ static bool initial_source(const char *text, GmOptions *out)
 static bool output_name(const char *text, GmOptions *out)
 {
     const size_t n = strlen(text);
-    const bool extension = n > 4 && strcmp(text + n - 4, ".csv") == 0;
+    const bool extension = n > 4 && strcmp(text + n - 4, ".csv") == 0, netcdf = n > 3 && strcmp(text + n - 3, ".nc") == 0;
     if (n == 0 || text[n - 1] == '/') {
         gm_error("-o: `%s` is not a file name; `-o draws` writes draws_1.csv, draws_2.csv, ...", text);
         return false;
     }
     char *name = gm_copy_text(text);
-    if (extension) name[n - 4] = 0;
+    if (extension || netcdf) name[n - (netcdf ? 3 : 4)] = 0;
+    out->output_is_netcdf = netcdf;
     free((char *)out->output);
     out->output = name;
     return true;
@@ -351,13 +349,20 @@ static bool apply(int option, const char *text, GmOptions *out)
         good = whole("--max-treedepth", text, 1, MOST_DOUBLINGS, &n);
         out->max_treedepth = (int)n;
         return good;
+    case OPT_FORMAT:
+        if ((k = value(OPT_FORMAT, text)) >= 0) out->format = (GmFormat)k;
+        return out->format_given = k >= 0;
     case OPT_DIGITS:
         good = whole("--digits", text, 1, 17, &n);
         out->digits = (int)n;
         return good;
     case OPT_PARAMS: out->params = text; return true;
     case OPT_LOG_LIK: out->requests |= GM_LOG_LIK; return true;
+    case OPT_LOG_PRIOR: out->log_prior = true; out->requests |= GM_LOG_LIK; return true;
+    case OPT_MOMENTS: out->moments = text; return true;
     case OPT_PREDICT: out->requests |= GM_REPLICATES; return true;
+    case OPT_LEVELS: out->levels[out->n_levels++] = (char *)text; return true;
+    case OPT_DATES: out->dates = text; return true;
     case OPT_NEW: out->new_inputs[out->n_new_inputs++] = (char *)text; return true;
     case OPT_INIT: return initial_source(text, out);
     case OPT_STARTS:
@@ -469,10 +474,14 @@ static bool night_is_possible(GmOptions *o)
                         : o->stop_on_divergence ? "--stop-on-divergence"
                                                 : NULL;
     const char *any = named ? named : stops ? stops : o->max_time > 0 ? "--max-time" : NULL, *cpu = named ? named : stops;
+    const bool goes_on = o->append || o->resume || o->checkpoint >= 0;
     if (any && (o->map || o->why || o->check || o->compare_devices)) gm_error("%s is for draws", any);
     else if (named && !o->output) gm_error("%s: no files are written without -o NAME", named);
     else if (o->save_warmup && o->warmup < o->thin) gm_error("--save-warmup: there is no sweep of warm-up to keep");
     else if ((o->resume || o->append) && o->overwrite) gm_error("%s goes on with the files that --overwrite would replace", named);
+    else if (goes_on && o->format == GM_FORMAT_NETCDF)
+        gm_error("%s goes on with the tables of a run: --format both writes them beside %s.nc", named, o->output);
+    else if (goes_on && o->moments) gm_error("%s: what --moments adds up is not kept; leave one of the two out", named);
     else if (o->until_rhat > 0 && o->chains < 2) gm_error("--until-rhat: R-hat compares chains, and there is one");
     else if (cpu && (o->device == GM_ON_GPU || (o->precision_given && o->precision != GM_DOUBLE)))
         gm_error("%s: not on a GPU; --device cpu has it", cpu);
@@ -482,6 +491,15 @@ static bool night_is_possible(GmOptions *o)
         return true;
     }
     return false;
+}
+
+// -o NAME.nc asks for that format. false after a message.
+static bool format_fits(GmOptions *out)
+{
+    if (out->output_is_netcdf && !out->format_given) out->format = GM_FORMAT_NETCDF;
+    if (out->output_is_netcdf && out->format == GM_FORMAT_CSV)
+        gm_error("-o %s.nc: --format csv writes %s_1.csv, ...", out->output, out->output);
+    return !out->output_is_netcdf || out->format != GM_FORMAT_CSV;
 }
 
 int gm_options(int argc, char **argv, GmOptions *out)
@@ -500,10 +518,11 @@ int gm_options(int argc, char **argv, GmOptions *out)
                        .precision = GM_MIXED};
     out->inputs = gm_alloc((size_t)argc + 1, sizeof *out->inputs);
     out->new_inputs = gm_alloc((size_t)argc + 1, sizeof *out->new_inputs);
+    out->levels = gm_alloc((size_t)argc + 1, sizeof *out->levels);
     optind = 0;  // glibc: start afresh, whoever called before
     opterr = 0;
     for (;;) {
-        const int option = gm_option_next(gm_option_table, GROUP_RUN | GROUP_MODE | GROUP_WHY | GROUP_REPORT, argc, argv);
+        const int option = gm_option_next(gm_option_table, GROUP_DATA | GROUP_RUN | GROUP_MODE | GROUP_WHY | GROUP_REPORT, argc, argv);
         if (option == GM_OPTIONS_END) break;
         if (option == OPT_HELP) {
             gm_usage(stdout, argv[0]);
@@ -522,6 +541,7 @@ int gm_options(int argc, char **argv, GmOptions *out)
         }
         if (!apply(option, optarg, out)) return GM_EXIT_USAGE;
     }
+    if (!format_fits(out)) return GM_EXIT_USAGE;
     out->map = optind < argc && strcmp(argv[optind], "map") == 0;
     if (!out->map && (out->starts || out->jacobian || out->iterations)) {
         gm_error("--%s is for the mode: %s map --%s ...",
@@ -550,6 +570,15 @@ int gm_options(int argc, char **argv, GmOptions *out)
     }
     if (out->map && (out->check || out->compare_devices || out->requests || out->n_new_inputs)) {
         gm_error("map: there are no draws: it goes with none of --check, --compare-devices, --log-lik, --predict, --new");
+        return GM_EXIT_USAGE;
+    }
+    if (out->moments && (out->map || out->check || out->compare_devices || out->device == GM_ON_GPU || out->why)) {
+        gm_error("--moments is for draws on the CPU: it goes with none of map, why, --check, --compare-devices, --device gpu");
+        return GM_EXIT_USAGE;
+    }
+    if (out->moments) out->device = GM_ON_CPU;
+    if (out->log_prior && !out->log_joint) {
+        gm_error("--log-prior is made of lp__: it does not go with --no-lp");
         return GM_EXIT_USAGE;
     }
     if (out->init_map && (out->map || out->device == GM_ON_GPU)) {
@@ -586,5 +615,6 @@ void gm_options_close(GmOptions *o)
     free((char *)o->output);
     free(o->inputs);
     free(o->new_inputs);
+    free(o->levels);
     *o = (GmOptions){0};
 }

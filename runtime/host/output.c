@@ -65,28 +65,31 @@ static bool may_be_written(bool asks, char *path)
     return good;
 }
 
-static bool all_may_be_written(const GmOptions *o, bool asks)
+static bool all_may_be_written(const GmOptions *o, bool levels, bool asks)
 {
     const char *name = o->output;
+    if (levels && !may_be_written(asks, gm_format("%s_levels.json", name))) return false;
     if (o->map)
         return may_be_written(asks, gm_format("%s.csv", name)) && may_be_written(asks, gm_format("%s.json", name)) &&
                may_be_written(asks, gm_format("%s_trace.csv", name));
+    if (o->format != GM_FORMAT_CSV && !may_be_written(asks, gm_format("%s.nc", name))) return false;
+    if (o->moments && !may_be_written(asks, gm_format("%s_moments.csv", name))) return false;
     for (int c = o->first_chain; c < o->first_chain + o->chains; c++)
-        if (!may_be_written(asks, gm_format("%s_%d.csv", name, c)) ||
+        if ((o->format != GM_FORMAT_NETCDF && !may_be_written(asks, gm_format("%s_%d.csv", name, c))) ||
             (o->save_warmup && !may_be_written(asks, gm_format("%s_warmup_%d.csv", name, c))))
             return false;
     if (!may_be_written(asks, gm_format("%s_run.json", name))) return false;
     return !o->n_new_inputs || may_be_written(asks, gm_format("%s_new.csv", name));
 }
 
-bool gm_outputs_may_be_written(const GmOptions *o)
+bool gm_outputs_may_be_written(const GmOptions *o, bool levels)
 {
     if (!o->output || o->check || o->compare_devices) return true;
-    if (!all_may_be_written(o, false)) return false;
+    if (!all_may_be_written(o, levels, false)) return false;
     if (o->overwrite || o->goes_on) return true;
     char *checkpoint = gm_format("%s.checkpoint", o->output);
     const bool there = access(checkpoint, F_OK) == 0;
     if (there) gm_error("%s is there already: --resume goes on with its run, --overwrite begins anew", checkpoint);
     free(checkpoint);
-    return !there && all_may_be_written(o, true);
+    return !there && all_may_be_written(o, levels, true);
 }

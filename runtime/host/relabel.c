@@ -193,7 +193,8 @@ static bool read_columns(Relabel *r, const char *path)
             const int f = read_label(model, label, length, &rank, at);
             if (f < 0) {
                 const bool lp = length == 4 && strncmp(label, "lp__", 4) == 0,
-                           diagnostic = length > 2 && strncmp(label + length - 2, "__", 2) == 0;
+                           diagnostic = (length > 2 && strncmp(label + length - 2, "__", 2) == 0) ||
+                                        (length == 6 && strncmp(label, "lprior", 6) == 0);
                 if (!lp && !diagnostic) {
                     gm_error("%s: %.*s is no variable of %s: these are draws of another model", path, (int)length, label, model->source);
                     return false;

@@ -34,6 +34,7 @@ typedef struct Fit {
     GmRun turns;             // `map` of a program for modes on a GPU, which has the State of one chain: starts run one after the other
     double *update_seconds;  // --profile on the CPU
     GmNewData *new_data;     // of --new, or NULL
+    GmMoments *moments;      // of --moments, or NULL
     GmTrials *selected;      // NULL: no methods to select from
     GmRestarts *restarts;    // NULL: chains stay where they are
     bool starts;             // HMC updates look for a start that has a density
@@ -55,6 +56,7 @@ static void fit_close(Fit *f)
     gm_device_close(f->device);
     free(f->update_seconds);
     gm_new_data_close(f->new_data);
+    gm_moments_close(f->moments);
     gm_trials_close(f->selected);
     gm_restarts_close(f->restarts);
     gm_together_close(&f->run);
@@ -69,6 +71,7 @@ static void fit_close(Fit *f)
     gm_data_close(&f->data, f->model);
     gm_why_close(&f->why);
     gm_options_close(&f->options);
+    gm_levels_forget();
     free(f->run.check_log_q);
     free(f->run.check_size);
     free(f->run.check_ratios);
@@ -212,7 +215,7 @@ static int sample(Fit *f)
 {
     const GmOptions *o = &f->options;
     const long total = o->why ? o->warmup + o->why_draw * o->thin - 1 : o->warmup + o->samples * o->thin;
-    f->derived = f->model->derive && gm_draws_need_derived(&f->draws, f->model);
+    f->derived = f->model->derive && (gm_draws_need_derived(&f->draws, f->model) || gm_moments_need_derived(f->moments));
     GmProgress progress;
     gm_progress_open(&progress, o, total);
     int status = GM_EXIT_OK;
@@ -241,6 +244,7 @@ static int sample(Fit *f)
         f->run.batch = gm_stop_until(o, f->run.sweep, f->run.batch);
         f->run.batch = gm_together_until(
             &f->run, gm_restarts_until(f->restarts, f->run.sweep, gm_trials_until(f->selected, f->run.sweep, f->run.batch)));
+        if (f->moments && f->run.sweep >= o->warmup) f->run.batch = 1;  // chains meet after each kept sweep
         const double before = gm_seconds();
         if (f->update_seconds) {
             f->run.batch = 1;
@@ -249,6 +253,8 @@ static int sample(Fit *f)
             f->model->sweep(&f->run);
         }
         f->run.sweep += f->run.batch;
+        const long sampled = f->run.sweep - o->warmup;
+        if (f->moments && sampled > 0 && sampled % o->thin == 0 && !gm_fault_raised()) gm_moments_take(f->moments);
         gm_trials_meet(f->selected, f->run.sweep);
         gm_restarts_meet(f->restarts, &f->run, f->run.sweep);
         gm_together_meet(&f->run, f->model, f->run.sweep);
@@ -429,6 +435,18 @@ static int record(Fit *f, int status)
     return gm_rerun_same(&f->record) || status != GM_EXIT_OK ? status : GM_EXIT_CHECK;
 }
 
+// NAME_levels.json, where names were data.
+static bool write_levels(const Fit *f)
+{
+    return !f->options.output || f->data.levels.n == 0 || gm_levels_write(&f->data.levels, f->model, f->options.output);
+}
+
+static void note_files(const GmOptions *o)
+{
+    if (o->format != GM_FORMAT_CSV) gm_note("draws: %s.nc", o->output);
+    if (o->format != GM_FORMAT_NETCDF) gm_note("draws: %s_%d.csv%s", o->output, o->first_chain, o->chains > 1 ? ", ..." : "");
+}
+
 static int finish(Fit *f, int status)
 {
     gm_fault_print(f->model, &f->memory, NULL);
@@ -438,12 +456,18 @@ static int finish(Fit *f, int status)
         if (c == 0 || f->early_kept[c] < f->early.kept) f->early.kept = f->early_kept[c];
     if (f->early_kept && !gm_draws_finish(&f->early)) status = GM_EXIT_FAULT;
     if (!gm_draws_finish(&f->draws)) status = GM_EXIT_FAULT;
+    if (f->draws.kept > 0 && !write_levels(f)) status = GM_EXIT_FAULT;
+    if (f->draws.kept > 0 && f->options.output && f->options.format != GM_FORMAT_CSV && !gm_netcdf_write(&f->draws))
+        status = GM_EXIT_FAULT;
     explain_end(f, status);
     if (is_in_order(status) && impossible(f)) status = GM_EXIT_FAULT;
+    if (f->moments && f->draws.kept > 0 && f->options.output && !gm_moments_write(f->moments, f->options.output, f->options.digits))
+        status = GM_EXIT_FAULT;
     status = record(f, status);
     FILE *const notes = f->options.summary_form == GM_SUMMARY_TEXT ? stdout : stderr;
     if (f->options.summary && f->draws.kept > 0 && gm_summary_print(stdout, &f->draws, f->model, &f->memory, &f->options))
         note_missing(notes, f);
+    if (f->options.summary && f->draws.kept > 0 && f->moments) gm_moments_print(notes, f->moments, &f->data.levels);
     if (f->options.summary && f->draws.kept > 0) gm_labels_note(notes, f->model, &f->memory, &f->data, &f->draws);
     if (f->options.summary && f->draws.kept > 0) gm_trials_print(notes, f->selected);
     if (f->options.summary && f->draws.kept > 0) gm_together_note(notes, &f->run, "");
@@ -455,8 +479,7 @@ static int finish(Fit *f, int status)
     if (f->new_data && f->draws.kept > 0 && is_in_order(status) && !gm_new_data_take(f->new_data, notes, &f->options, &f->draws))
         status = gm_interrupted() ? GM_EXIT_INTERRUPTED : GM_EXIT_FAULT;
     if (f->options.quiet || f->sweeps == 0) return status;
-    if (f->options.output && f->draws.kept > 0 && (is_in_order(status) || status == GM_EXIT_INTERRUPTED))
-        gm_note("draws: %s_%d.csv%s", f->options.output, f->options.first_chain, f->options.chains > 1 ? ", ..." : "");
+    if (f->options.output && f->draws.kept > 0 && (is_in_order(status) || status == GM_EXIT_INTERRUPTED)) note_files(&f->options);
     else if (!f->options.output) gm_note("the draws are not written to files; -o NAME does that");
     char median[60] = "";
     const double pace = f->device ? gm_device_pace(f->device) : 0;
@@ -581,6 +604,8 @@ static bool early_open(Fit *f)
     f->early_options.warmup = 0;
     f->early_options.summary = false;
     f->early_options.n_new_inputs = 0;
+    f->early_options.format = GM_FORMAT_CSV;
+    f->early_options.moments = NULL;
     const bool quiet = gm_quiet;
     gm_quiet = true;  // what is to be said of the columns was said of those of the draws
     const bool good = gm_draws_open(&f->early, f->model, &f->memory, &f->data, &f->early_options);
@@ -601,7 +626,7 @@ static int start(Fit *f)
     }
     omp_set_num_threads(o->threads);
     if (o->why && !gm_why_open(&f->why, model, o)) return GM_EXIT_USAGE;
-    if (!gm_together_possible(model, o) || !hmc_possible(model, o)) return GM_EXIT_USAGE;
+    if (!gm_together_possible(model, o) || !hmc_possible(model, o) || !gm_levels_ask(o)) return GM_EXIT_USAGE;
     if (!gm_checkpoint_open(&f->checkpoint, o) || !gm_data_open(&f->data, model, o->inputs, o->n_inputs, NULL) ||
         !gm_checkpoint_data(&f->checkpoint, model, &f->data) ||
         !gm_memory_open(&f->memory, model, &f->data, o->chains, o->requests, o->map))
@@ -631,9 +656,12 @@ static int start(Fit *f)
     if (o->compare_devices) return compare_devices(f);
     if (o->why && !gm_why_find(&f->why, model, &f->memory, &f->data, o)) return GM_EXIT_USAGE;
     if (!o->check && !o->map && !gm_draws_open(&f->draws, model, &f->memory, &f->data, o)) return GM_EXIT_USAGE;
+    if (f->draws.column && o->output && o->format != GM_FORMAT_CSV && !(gm_netcdf_open() && gm_netcdf_may_hold(&f->draws)))
+        return GM_EXIT_USAGE;
+    if (o->moments && !(f->moments = gm_moments_open(model, &f->memory, o))) return GM_EXIT_USAGE;
     if (!early_open(f)) return GM_EXIT_USAGE;
     if (!o->check && o->n_new_inputs && !(f->new_data = gm_new_data_open(model, o, &f->data, &f->memory, &f->draws))) return GM_EXIT_USAGE;
-    if (!gm_outputs_may_be_written(o))  // now all that is read is known
+    if (!gm_outputs_may_be_written(o, f->data.levels.n > 0))  // now all that is read is known
         return GM_EXIT_USAGE;
     gm_record_open(&f->record, o, f->argc, f->argv);
     gm_signals_catch();
@@ -669,7 +697,10 @@ static int start(Fit *f)
         return GM_EXIT_USAGE;
     }
     gm_signals_wait();
-    if (o->map) return gm_map(model, &f->run, f->device ? &f->turns : NULL, &f->memory, &f->data, o);
+    if (o->map) {
+        const int found = gm_map(model, &f->run, f->device ? &f->turns : NULL, &f->memory, &f->data, o);
+        return found == GM_EXIT_OK && !write_levels(f) ? GM_EXIT_FAULT : found;
+    }
     if (o->init_map && !f->checkpoint.goes_on) {
         const int climbed = gm_map_starts(model, &f->run, &f->memory, &f->data, o);
         if (climbed != GM_EXIT_OK) return climbed;

@@ -26,15 +26,77 @@ static void quantiles_of(const GmSummary *s, const GmOptions *o, double *x, long
         out[i] = !o->n_quantiles ? usual[i] : isnan(s->mean) ? NAN : gm_quantile(x, n, o->quantile[i] / 100);
 }
 
-static GmSummary *summarise_all(const GmDraws *d, const GmModel *model, const GmOptions *o, double *quantile, int n_quantiles)
+// Diagnostics sort the draws of a quantity several times, which takes about a millisecond. Of more quantities than this those that are
+// shown are diagnosed, and others at equal distances.
+enum { MOST_DIAGNOSED = 5000 };
+
+static long elements_shown(const GmDraws *d, long rows);
+
+// Which columns are diagnosed, and how many; the caller frees.
+static bool *choose_diagnosed(const GmDraws *d, const GmModel *model, const GmOptions *o, long *n)
+{
+    bool *chosen = gm_alloc((size_t)d->n_summarised, sizeof *chosen);
+    const bool all = d->n_summarised <= MOST_DIAGNOSED || o->summary_rows == LONG_MAX || o->summary_form != GM_SUMMARY_TEXT;
+    const long shown = all ? LONG_MAX : elements_shown(d, o->summary_rows), apart = d->n_summarised / MOST_DIAGNOSED + 1;
+    *n = 0;
+    for (long k = 0, run = 0; k < d->n_summarised; k++) {
+        run = k > 0 && d->column[k].field == d->column[k - 1].field ? run + 1 : 0;
+        chosen[k] = !gm_draws_diagnostic(d, model, k) && (run < shown || run % apart == 0);
+        *n += chosen[k];
+    }
+    return chosen;
+}
+
+enum { TOGETHER = 64 };  // columns that are read at a time: they lie side by side
+
+// Mean and sd of columns that are not diagnosed, of which the rest is not known.
+static void moments_of(const GmDraws *d, long first, long last, const bool *diagnosed, GmSummary *all)
+{
+    double mean[TOGETHER] = {0}, squares[TOGETHER] = {0};
+    bool same[TOGETHER];
+    const double n = (double)d->chains * (double)d->kept;
+    for (int pass = 0; pass < 2; pass++)
+        for (int c = 0; c < d->chains; c++)
+            for (long i = 0; i < d->kept; i++) {
+                const double *row = d->memory + ((size_t)c * (size_t)d->held + (size_t)i) * (size_t)d->n_columns;
+                for (long k = first; k < last; k++) {
+                    const double x = row[k], away = x - mean[k - first];
+                    if (pass) squares[k - first] += away * away;
+                    else mean[k - first] += x / n;
+                    same[k - first] = (!pass && c == 0 && i == 0) || (same[k - first] && x == d->memory[k]);
+                }
+            }
+    for (long k = first; k < last; k++) {
+        if (diagnosed[k]) continue;
+        const bool finite = isfinite(mean[k - first]) && isfinite(squares[k - first]);
+        all[k] = (GmSummary){.mean = finite ? mean[k - first] : NAN,
+                             .sd = !finite            ? NAN
+                                   : same[k - first] ? 0
+                                                     : sqrt(squares[k - first] / (n - 1)),
+                             .q5 = NAN,
+                             .q50 = NAN,
+                             .q95 = NAN,
+                             .mcse = NAN,
+                             .ess_bulk = NAN,
+                             .ess_tail = NAN,
+                             .rhat = NAN};
+    }
+}
+
+static GmSummary *summarise_all(const GmDraws *d, const GmOptions *o, const bool *diagnosed, long n_diagnosed, double *quantile,
+                                int n_quantiles)
 {
     GmSummary *all = gm_alloc((size_t)d->n_summarised, sizeof *all);
+#pragma omp parallel for schedule(dynamic, 1)
+    for (long first = 0; first < d->n_summarised; first += TOGETHER)
+        if (n_diagnosed < d->n_summarised)
+            moments_of(d, first, first + TOGETHER < d->n_summarised ? first + TOGETHER : d->n_summarised, diagnosed, all);
 #pragma omp parallel
     {
         double *x = gm_alloc((size_t)d->chains * (size_t)d->kept, sizeof *x);
 #pragma omp for schedule(dynamic, 1)
         for (long k = 0; k < d->n_summarised; k++) {
-            if (gm_draws_diagnostic(d, model, k)) continue;
+            if (!diagnosed[k]) continue;
             for (int c = 0; c < d->chains; c++)
                 for (long i = 0; i < d->kept; i++)
                     x[c * d->kept + i] = d->memory[((size_t)c * (size_t)d->held + (size_t)i) * (size_t)d->n_columns + (size_t)k];
@@ -93,7 +155,7 @@ static void print_row(FILE *to, int width, const char *label, const GmSummary *s
 {
     char cell[GM_SUMMARY_CELLS][GM_CELL_ROOM];
     gm_summary_cells(s, cell);
-    fprintf(to, "%-*s", width, label);
+    fprintf(to, "%s%*s", label, width - gm_columns_of(label), "");
     for (int k = 0; k < BEFORE; k++) fprintf(to, "  %*s", cell_width[k], cell[k]);
     for (int i = 0; i < n; i++) {
         char number[GM_CELL_ROOM];
@@ -269,7 +331,8 @@ static void print_singular_warnings(FILE *to, const GmDraws *d, const GmModel *m
 
 // What the numbers mean for the user, in words. Bounds as V recommends: R-hat below 1.01, both effective sizes above 100 per chain. true: a
 // quantity is beyond one of them.
-static bool print_warnings(FILE *to, const GmDraws *d, const GmModel *model, const GmMemory *m, const GmOptions *o, const GmSummary *all)
+static bool print_warnings(FILE *to, const GmDraws *d, const GmModel *model, const GmMemory *m, const GmOptions *o, const GmSummary *all,
+                           long diagnosed)
 {
     const double rhat_bound = 1.01, ess_bound = 100.0 * d->chains;
     long unmixed = 0, short_of = 0, worst_rhat = 0, worst_ess = 0, broken = 0;
@@ -296,12 +359,15 @@ static bool print_warnings(FILE *to, const GmDraws *d, const GmModel *model, con
         fprintf(to, "Fewer than 8 draws per chain: no diagnostics.\n");
         return false;
     }
+    if (diagnosed < quantities)
+        fprintf(to, "R-hat and effective sample sizes are those of %ld of %ld quantities: --summary all has all of them.\n", diagnosed,
+                quantities);
     if (unmixed > 0) {
         char *label = gm_column_label(d, model, m, worst_rhat, '[');
         fprintf(to,
                 "Warning: R-hat is above 1.01 for %ld of %ld quantities (worst: %s, %.3f): the chains do not agree yet. Run longer "
                 "(--warmup %ld --samples %ld); if it stays, the posterior may have several modes or the model may not identify %s.\n",
-                unmixed, quantities, label, all[worst_rhat].rhat, 4 * (o->warmup > 500 ? o->warmup : 500), 4 * o->samples, label);
+                unmixed, diagnosed, label, all[worst_rhat].rhat, 4 * (o->warmup > 500 ? o->warmup : 500), 4 * o->samples, label);
         free(label);
     }
     if (short_of > 0) {
@@ -312,7 +378,7 @@ static bool print_warnings(FILE *to, const GmDraws *d, const GmModel *model, con
         fprintf(to,
                 "Warning: the effective sample size is below %.0f (100 per chain) for %ld of %ld quantities (worst: %s, %.0f): means and "
                 "quantiles are not accurate yet. Run longer (--samples %.0f).\n",
-                ess_bound, short_of, quantities, label, ess, more);
+                ess_bound, short_of, diagnosed, label, ess, more);
         free(label);
     }
     print_still_warnings(to, d, model, m, all);
@@ -338,7 +404,7 @@ static void print_table(FILE *to, const GmDraws *d, const GmModel *model, const 
             run = same ? run + 1 : 1;
             if (run <= shown) {
                 char *label = gm_column_label(d, model, m, k, '[');
-                if (pass == 0 && (int)strlen(label) > width) width = (int)strlen(label);
+                if (pass == 0 && gm_columns_of(label) > width) width = gm_columns_of(label);
                 if (pass == 1) print_row(to, width, label, &all[k], quantile + k * n, n);
                 free(label);
             }
@@ -356,13 +422,16 @@ bool gm_summary_print(FILE *to, const GmDraws *d, const GmModel *model, const Gm
     double percent[GM_MOST_QUANTILES];
     const int n = percentages(o, percent);
     double *quantile = gm_alloc((size_t)d->n_summarised * (size_t)n, sizeof *quantile);
-    GmSummary *all = summarise_all(d, model, o, quantile, n);
+    long n_diagnosed;
+    bool *diagnosed = choose_diagnosed(d, model, o, &n_diagnosed);
+    GmSummary *all = summarise_all(d, o, diagnosed, n_diagnosed, quantile, n);
+    free(diagnosed);
     if (o->summary_form == GM_SUMMARY_TEXT) print_table(to, d, model, m, o, all, quantile, percent, n);
     else {
         gm_summary_data(to, d, model, m, o->summary_form, all, quantile, percent, n);
         to = stderr;
     }
-    const bool slow = print_warnings(to, d, model, m, o, all);
+    const bool slow = print_warnings(to, d, model, m, o, all, n_diagnosed);
     print_move_warnings(to, d, model);
     free(all);
     free(quantile);

@@ -28,6 +28,15 @@ static void print_cell(FILE *to, double x)
     if (!isnan(x)) fwrite(text, 1, (size_t)gm_print_number(text, x, 0), to);
 }
 
+// A comma, or a quote of a level, makes quotes necessary.
+static void print_label(FILE *to, const char *label)
+{
+    const bool plain = !strpbrk(label, ",\"");
+    if (!plain) fputc('"', to);
+    for (; *label; label++) fputs((char[]){*label, *label == '"' ? '"' : 0, 0}, to);
+    if (!plain) fputc('"', to);
+}
+
 static void print_csv(FILE *to, const GmDraws *d, const GmModel *model, const GmMemory *m, const GmSummary *all, const double *quantile,
                       const double *percent, int n)
 {
@@ -42,7 +51,7 @@ static void print_csv(FILE *to, const GmDraws *d, const GmModel *model, const Gm
         char *label = gm_column_label(d, model, m, v, '[');
         double number[NUMBERS];
         numbers_of(&all[v], number);
-        fprintf(to, strchr(label, ',') ? "\"%s\"" : "%s", label);
+        print_label(to, label);
         for (int k = 0; k < NUMBERS; k++) {
             for (int i = 0; i < n && k == BEFORE_QUANTILES; i++) print_cell(to, quantile[v * n + i]);
             print_cell(to, number[k]);

@@ -39,12 +39,22 @@ const GmField *gm_values_wanted(GmValues *v, const char *name)
     return NULL;
 }
 
+static void close_names(GmNames *n)
+{
+    if (!n) return;
+    for (long k = 0; k < n->n; k++) free(n->name[k]);
+    free(n->name);
+    free(n->slot);
+    free(n);
+}
+
 void gm_values_close(GmValues *v)
 {
     for (int i = 0; i < v->n; i++) {
         GmValue *value = &v->value[i];
         if (value->map) gm_unmap(value->map, value->map_size);
         else free(value->elements);
+        close_names(value->names);
         free(value->name);
         free(value->source);
     }

@@ -114,12 +114,14 @@ bool gm_responses_open(GmResponse **out, int *n, const GmStored *s, char **data,
         fields[*n] = (GmField){.name = all[*n].name, .type = GM_REAL, .rank = s->array[a].rank};
         ++*n;
     }
-    GmValues values = {.fields = s->model ? s->model->data : fields, .n_fields = s->model ? s->model->n_data : *n};
+    GmValues values = {.fields = s->model ? s->model->data : fields, .n_fields = s->model ? s->model->n_data : *n, .reads_names = true};
     bool good = true;
     for (int k = 0; k < n_data && good; k++) good = gm_values_read(&values, data[k]);
     for (int k = 0; k < *n && good; k++) {
         const GmValue *v = gm_values_find(&values, all[k].name);
-        good = !v || take_observed(&all[k], s, v);
+        if (v && v->names)
+            gm_error("report: %s: %s is given by name: replicates are codes, and which is which is not known", v->source, v->name);
+        good = !v || (!v->names && take_observed(&all[k], s, v));
         if (good && all[k].y) compare(&all[k], s);
     }
     gm_values_close(&values);

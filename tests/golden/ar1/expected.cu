@@ -340,11 +340,11 @@ static const GmField data_fields[] = {
 };
 
 static const GmField state_fields[] = {
-    {.name = "y", .type = GM_REAL, .role = GM_IMPUTED, .rank = 1, .offset = offsetof(State, y), .where = "model.gm:6"},
+    {.name = "y", .type = GM_REAL, .role = GM_IMPUTED, .rank = 1, .offset = offsetof(State, y), .where = "model.gm:6", .extent_of = {DATA_T}},
     {.name = "phi", .type = GM_WIDE, .role = GM_PARAMETER, .offset = offsetof(State, phi), .where = "model.gm:9"},
     {.name = "s2", .type = GM_WIDE, .role = GM_PARAMETER, .offset = offsetof(State, s2), BOUNDED(0, INFINITY), .where = "model.gm:10"},
-    {.name = "log_lik_y", .type = GM_WIDE, .role = GM_PREDICTED, .rank = 1, .offset = offsetof(State, log_lik_y), .on_request = GM_LOG_LIK, .where = "model.gm:13"},
-    {.name = "y_rep", .type = GM_WIDE, .role = GM_PREDICTED, .rank = 1, .offset = offsetof(State, y_rep), .on_request = GM_REPLICATES, .where = "model.gm:13"},
+    {.name = "log_lik_y", .type = GM_WIDE, .role = GM_PREDICTED, .rank = 1, .offset = offsetof(State, log_lik_y), .on_request = GM_LOG_LIK, .where = "model.gm:13", .extent_of = {DATA_T}},
+    {.name = "y_rep", .type = GM_WIDE, .role = GM_PREDICTED, .rank = 1, .offset = offsetof(State, y_rep), .on_request = GM_REPLICATES, .where = "model.gm:13", .extent_of = {DATA_T}},
     {.name = "sum_y_y_before", .type = GM_WIDE, .role = GM_SUM, .offset = offsetof(State, sum_y_y_before), .shared = 2},
     {.name = "sum_y_before_squared", .type = GM_WIDE, .role = GM_SUM, .offset = offsetof(State, sum_y_before_squared), .shared = 2},
     {.name = "sum_y_observed", .type = GM_WIDE, .role = GM_SUM, .offset = offsetof(State, sum_y_observed), .shared = 2},

@@ -1,0 +1,186 @@
+"""Names as data: the same draws as the same data coded by hand; what could be meant in two ways gets one line and status 2.
+
+    levels.py GMC FOLDER"""
+import csv
+import glob
+import io
+import json
+import os
+import random
+import subprocess
+import sys
+
+gmc, work = sys.argv[1:3]
+os.chdir(work)
+RADON = """data { int N, J; int<lower=1, upper=J> county[N]; vector[N] x; vector[N] y; }
+prior { mu ~ normal(0, 10); b ~ normal(0, 10); tau ~ half_normal(0, 5); s ~ half_normal(0, 5); for (j in 1:J) a[j] ~ normal(mu, tau); }
+likelihood { for (i in 1:N) y[i] ~ normal(a[county[i]] + b * x[i], s); }
+"""
+GAMES = """data { int N, T; int<lower=1, upper=T> home[N]; int<lower=1, upper=T> away[N]; int<lower=0> z[N]; vector[N] y; }
+prior { for (t in 1:T) skill[t] ~ normal(0, 3); s ~ half_normal(0, 5); }
+likelihood { for (i in 1:N) y[i] ~ normal(skill[home[i]] - skill[away[i]] + 0 * z[i], s); }
+"""
+PLACE = """data { int N, J; int<lower=1, upper=J> county[N]; vector[J] u; vector[N] y; }
+prior { b ~ normal(0, 10); s ~ half_normal(0, 5); for (j in 1:J) a[j] ~ normal(b * u[j], 1); }
+likelihood { for (i in 1:N) y[i] ~ normal(a[county[i]], s); }
+"""
+KINDS = """data { int N; int<lower=1, upper=3> kind[N]; vector[N] y; }
+prior { for (k in 1:3) m[k] ~ normal(0, 10); s ~ half_normal(0, 5); }
+likelihood { for (i in 1:N) y[i] ~ normal(m[kind[i]], s); }
+"""
+failed = 0
+
+
+def told(good, what, said=""):
+    global failed
+    failed += not good
+    print("%-7s %s%s" % ("ok" if good else "FAILED", what, "" if good else ": %s" % said))
+
+
+def put(name, content):
+    with open(name, "wb") as f: f.write(content if isinstance(content, bytes) else content.encode())
+    return name
+
+
+def program(name, text):
+    subprocess.run([gmc, "-q", "--no-device", put(name + ".gm", text), "-o", name], check=True)
+    return "./" + name
+
+
+def fit(of, *arguments):
+    for old in glob.glob("draws_*"): os.remove(old)
+    done = subprocess.run([of, *arguments, "--seed", "3", "--samples", "20", "--warmup", "20", "--chains", "2", "-o", "draws"],
+                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=120)
+    return done.returncode, done.stdout.decode(), done.stderr.decode(errors="replace")
+
+
+def draws():
+    return [line for line in open("draws_2.csv") if line[0] != "#"]
+
+
+def table(head, rows):
+    out = io.StringIO()
+    csv.writer(out, lineterminator="\n").writerows([head, *rows])
+    return out.getvalue()
+
+
+def refused(what, words, of, *arguments):
+    status, _, said = fit(of, "-q", *arguments)
+    told(status == 2 and len(said.splitlines()) == 1 and words in said and not glob.glob("draws_*"), what + " is refused", said)
+
+
+def same(what, of, arguments, coded):
+    status, out, said = fit(of, *arguments)
+    if status: return told(False, what, said)
+    mine = draws()
+    told(fit(of, *coded)[0] == 0 and draws() == mine, what + ": the draws of the same data coded by hand")
+    return out, said
+
+
+random.seed(1)
+NAMES = ["Yellow Medicine", "Anoka", "Aitkin", "Ödön", 'St. "Louis"', "Doe, John", "zeta"]
+ORDER = sorted(NAMES)
+rows = [(NAMES[i % 7] if i < 7 else random.choice(NAMES), round(random.gauss(0, 1), 3), round(random.gauss(0, 1), 3)) for i in range(60)]
+coded = [(ORDER.index(c) + 1, x, y) for c, x, y in rows]
+radon = program("radon", RADON)
+put("names.csv", table(("county", "x", "y"), rows))
+put("codes.csv", table(("county", "x", "y"), coded))
+put("names.json", json.dumps({"county": [r[0] for r in rows], "x": [r[1] for r in rows], "y": [r[2] for r in rows]}))
+for path in ("names.csv", "names.json"):
+    out, said = same(path, radon, [path], ["codes.csv", "J=7"])
+    told("J: 7, the levels of county, from Aitkin to Ödön" in said, "what was coded is said in one line", said)
+    labels = [line[:line.index("]") + 1] for line in out.splitlines() if line.startswith("a[")]
+    told(labels == ["a[%s]" % ("'%s'" % n if set(n) & set(',"') else n) for n in ORDER], "the summary has the names", labels)
+    told(len({line.index("  ") <= 22 and len(line) for line in out.splitlines() if line.startswith(("a[", "mu"))}) == 1,
+         "its columns are aligned", out)
+fit(radon, "names.csv")
+told(json.load(open("draws_levels.json")) == {"county": ORDER}, "draws_levels.json has the levels in their order")
+told("# J: 7, from the levels of county\n" in open("draws_1.csv").readlines(), "the files of draws say where J is from")
+out = subprocess.run([radon, "names.csv", "--seed", "1", "-q", "--summary", "csv"], stdout=subprocess.PIPE).stdout
+told([r[0] for r in csv.reader(io.StringIO(out.decode()))][6:] == [
+    "a[%s]" % ("'%s'" % n if set(n) & set(',"') else n) for n in ORDER], "the summary as a table has them, quoted")
+_, _, said = fit(radon, "codes.csv")
+told("J = 7, from the largest value of county" in said, "without J and names it is the largest code", said)
+told(not os.path.exists("draws_levels.json"), "codes have no names, and no file of them")
+
+# The order that is asked for.
+mine = ["zeta", "Anoka", "Ödön", "Aitkin", "Yellow Medicine", 'St. "Louis"', "Doe, John", "nobody"]
+put("mine.csv", table(("county", "x", "y"), [(mine.index(c) + 1, x, y) for c, x, y in rows]))
+asked = "county=" + ",".join('"%s"' % n.replace('"', '""') if set(n) & set(',"') else n for n in mine)
+same("--levels", radon, ["names.csv", "--levels", asked], ["mine.csv", "J=8"])
+same("--levels for codes", radon, ["mine.csv", "--levels", asked], ["mine.csv", "J=8"])
+fit(radon, "mine.csv", "--levels", asked)
+told(json.load(open("draws_levels.json")) == {"county": mine}, "codes have the names that --levels gives")
+put("years.csv", table(("county", "x", "y"), [(2000 + ORDER.index(c), x, y) for c, x, y in rows]))
+same("--levels of numbers", radon, ["years.csv", "--levels", "county=2000,2001,2002,2003,2004,2005,2006"], ["codes.csv", "J=7"])
+refused("a name that --levels does not have", 'county[1] = "Yellow Medicine" is none of the 2 levels', radon, "names.csv", "--levels",
+        "county=Aitkin,Anoka")
+refused("a level that is given twice", "Aitkin is there twice", radon, "names.csv", "--levels", "county=Aitkin,Aitkin")
+refused("--levels of a real", "x has no levels", radon, "names.csv", "--levels", "x=a,b")
+refused("--levels of nothing", "has no nowhere", radon, "names.csv", "--levels", "nowhere=a,b")
+refused("a level without a name", "a level has no name", radon, "names.csv", "--levels", "county=a,,b")
+refused("another J", "county has 7 levels, and J 9", radon, "names.csv", "J=9")
+
+# What is not understood.
+def one(cell, at=5):
+    changed = [list(r) for r in rows]
+    changed[at][0] = cell
+    return changed
+
+
+refused("a number among names", "`12` is a number, and names stand above it", radon, put("bad.csv", table(("county", "x", "y"), one("12"))))
+refused("names among numbers", "is a name, and numbers stand above it", radon, put("bad.csv", table(("county", "x", "y"), one("3", 0))))
+refused("a name that is missing", "county[6] is missing", radon, put("bad.csv", table(("county", "x", "y"), one("NA"))))
+refused("an empty name", "county[6] is missing", radon, put("bad.csv", table(("county", "x", "y"), one(""))))
+refused("an empty string", "county[6] is missing", radon, put("bad.json", open("names.json").read().replace('"Doe, John"', '""', 1)))
+refused("another encoding", "is not UTF-8", radon, put("bad.csv", table(("county", "x", "y"), rows).encode("latin-1")))
+refused("a line break in a name", "control character", radon, put("bad.json", open("names.json").read().replace("Anoka", "An\\noka")))
+put("spaces.csv", table(("county", "x", "y"), [(" " + c + "  ", x, y) for c, x, y in rows]))
+same("spaces around names", radon, ["spaces.csv"], ["codes.csv", "J=7"])
+_, _, said = fit(radon, put("each.csv", table(("county", "x", "y"), [("c%02d" % i, x, y) for i, (_, x, y) in enumerate(rows)])))
+told("60 different names in 60 places: is it a factor?" in said, "names that hardly occur again are said", said)
+
+# Several variables with the same levels; arrays by place.
+games = program("games", GAMES)
+pairs = [("b", "a", 1, 0.5), ("c", "b", 0, -1.0), ("a", "d", 2, 2.0), ("c", "a", 1, 0.1)]
+head = ("home", "away", "z", "y")
+put("coded.csv", table(head, [("abcd".index(h) + 1, "abcd".index(g) + 1, z, y) for h, g, z, y in pairs]))
+_, said = same("two variables, neither of which has all levels", games, [put("g.csv", table(head, pairs))], ["coded.csv", "T=4"])
+told("T: 4, the levels of home, away, from a to d" in said, "both are said", said)
+mixed = put("mixed.csv", table(head, [(h, "abcd".index(g) + 1, z, y) for h, g, z, y in pairs]))
+refused("one by name, the other by number", "away is given by number, and home by name", games, mixed)
+same("one by number, in an order that is given", games, [mixed, "--levels", "home=a,b,c,d"], ["coded.csv", "T=4"])
+refused("levels of both", "have the same levels", games, "g.csv", "--levels", "home=a,b,c,d", "--levels", "away=a,b,c,d")
+refused("a name where none may be", "`x` is not a number", games, put("bad.csv", table(head, [("b", "a", "x", 0.5)])))
+place = program("place", PLACE)
+put("p.json", json.dumps({"county": ["b", "a", "b"], "u": [1.0, 2.0], "y": [0, 1, 2]}))
+put("q.json", json.dumps({"county": [1, 2, 1], "u": [1.0, 2.0], "y": [0, 1, 2]}))
+refused("an array by place", "u is given by number, and county by name", place, "p.json")
+same("an array by place, in an order that is given", place, ["p.json", "--levels", "county=b,a"], ["q.json"])
+kinds = program("kinds", KINDS)
+put("k.json", json.dumps({"kind": ["q", "r", "p", "q"], "y": [1, 2, 3, 4]}))
+put("l.json", json.dumps({"kind": [2, 3, 1, 2], "y": [1, 2, 3, 4]}))
+same("a bound that is a number", kinds, ["k.json"], ["l.json"])
+refused("fewer levels than a bound that is a number", "kind has 2 levels, and its upper bound is 3", kinds,
+        put("bad.json", json.dumps({"kind": ["q", "r"], "y": [1, 2]})))
+
+# Other data are coded by the levels of the run; dates.
+PREDICTS = RADON + "predict { for (i in 1:N) m[i] = a[county[i]]; }\n"
+predicts = program("predicts", PREDICTS)
+put("new.csv", table(("county", "x", "y"), [("Ödön", 0, 0), ("Aitkin", 0, 0)]))
+put("newcodes.csv", table(("county", "x", "y"), [(7, 0, 0), (1, 0, 0)]))
+fit(predicts, "names.csv", "--new", "new.csv")
+mine = open("draws_new.csv").read()
+fit(predicts, "codes.csv", "J=7", "--new", "newcodes.csv")
+told(mine == open("draws_new.csv").read(), "new data are coded by the levels of the run")
+refused("a level that the run does not have", 'county[1] = "Nowhere" is none of the 7 levels of the run', predicts, "names.csv",
+        "--new", put("bad.csv", table(("county", "x", "y"), [("Nowhere", 0, 0)])))
+refused("names for what were numbers", "was given by number in the run", predicts, "codes.csv", "J=7", "--new", "new.csv")
+days = ["2024-02-28", "2024-03-01", "1999-12-31", "2100-03-01"]
+put("d.csv", table(("county", "x", "y"), [(1, d, 0.1) for d in days]))
+put("e.csv", table(("county", "x", "y"), [(1, n, 0.1) for n in (-1, 1, -8826, 27759)]))
+same("dates", radon, ["d.csv", "--dates", "2024-02-29"], ["e.csv"])
+refused("a date without --dates", "`2024-02-28` is not a number", radon, "d.csv")
+refused("a date that is none", "`2023-02-29` is no day of the calendar", radon, "--dates", "2024-01-01",
+        put("bad.csv", table(("county", "x", "y"), [(1, "2023-02-29", 1)])))
+sys.exit(failed > 0)
