@@ -22,7 +22,8 @@ with tempfile.TemporaryDirectory() as folder:
                         os.path.join(ROOT, "tests/graph/request_nuts.gm")], stdout=f, check=True)
     for name, source in programs.items():
         # The row passes of probit for one width of rows: all widths take a quarter of a minute.
-        ran = subprocess.run([nvcc, *unoptimised, "-arch=native" if os.path.exists("/dev/nvidia0") else "-arch=sm_80", "-DGM_ROWS_WIDTH=8", "-I",
+        ran = subprocess.run([nvcc, *unoptimised,
+                              "-arch=native" if os.path.exists("/dev/nvidia0") else "-arch=sm_80", "-DGM_ROWS_WIDTH=8", "-I",
                               os.path.join(ROOT, "runtime/device"), "-c",
                               source, "-o", os.path.join(folder, name + ".o")], capture_output=True, text=True)
         print(name, ran.returncode, ran.stdout, ran.stderr)
