@@ -214,7 +214,7 @@ def misuse():
         refused(command, "two", said="chains of one run have equally many")
         refused(command, "cut", said="cut off")
         refused(command, "line_1.csv", "mixture_1.csv", said="these are draws of the model")
-    refused("loo", "nan", "--log-lik", "y", said="log_lik_y[3] is NaN, not a number in draw 5 of chain 1")
+    refused("loo", "nan", "--log-lik", "y", said="log_lik_y[3] is NaN, not a number, in draw 5 of chain 1")
     refused("loo", "zero", "--log-lik", "y", said="log_lik_y[3] is -infinite")
     refused("loo", "few", said="at least 8 a chain")
     refused("loo", "line", "--log-lik", "q", said="no columns q")

@@ -87,18 +87,21 @@ static double efficiency_of(const GmSummary *of, const GmStored *s)
 // The average over all quantities but lp__ of their effective sizes for the mean, over the number of draws. One chain counts as 1.
 static double efficiency_of_all(const GmStored *s)
 {
-    double sum = 0;
+    double *each = gm_alloc((size_t)s->n_columns, sizeof *each), sum = 0;
     long n = 0;
-    if (s->chains == 1) return 1;
+#pragma omp parallel for schedule(dynamic, 1)
     for (long c = 0; c < s->n_columns; c++) {
         const GmStoredArray *a = &s->array[s->column[c].array];
-        if (a->kind != STORED_QUANTITY || strcmp(a->name, "lp__") == 0) continue;
+        each[c] = NAN;
+        if (s->chains == 1 || a->kind != STORED_QUANTITY || strcmp(a->name, "lp__") == 0) continue;
         const GmSummary of = gm_summarise(gm_stored_column(s, c), s->chains, s->draws);
-        const double one = of.sd == 0 ? 1 : efficiency_of(&of, s);  // of a constant every draw counts
-        if (!isfinite(one)) continue;
-        sum += one;
-        n++;
+        each[c] = of.sd == 0 ? 1 : efficiency_of(&of, s);  // of a constant every draw counts
     }
+    for (long c = 0; c < s->n_columns; c++) {
+        sum += isfinite(each[c]) ? each[c] : 0;
+        n += isfinite(each[c]);
+    }
+    free(each);
     return n ? sum / (double)n : 1;
 }
 
@@ -131,30 +134,39 @@ static bool absent(const double *x, long n)
     return true;
 }
 
-// Adds up the log-likelihoods of row `row`. false after a message; *none: no response is observed there.
-static bool add_up(const GmStored *s, const int *array, int n_arrays, long row, const char *command, double *out, bool *none)
+// Whether all log-likelihoods of a row are numbers, but for columns of missing values. false after a message; *none: no response is
+// observed.
+static bool row_is_whole(const GmStored *s, const int *array, int n_arrays, long row, const char *command, bool *none)
 {
     const long n = s->chains * s->draws;
     *none = true;
-    memset(out, 0, (size_t)n * sizeof *out);
     for (int k = 0; k < n_arrays; k++) {
         const long c = s->array[array[k]].first + row;
         const double *x = gm_stored_column(s, c);
         if (absent(x, n)) continue;
         *none = false;
         for (long i = 0; i < n; i++) {
-            if (!isfinite(x[i])) {
-                gm_error("%s: %s is %s in draw %ld of chain %ld: no weight can be made of it", command, s->column[c].label,
-                         isnan(x[i]) ? "NaN, not a number"
-                         : x[i] > 0  ? "infinite"
-                                     : "-infinite, the density is 0 there",
-                         i % s->draws + 1, s->id[i / s->draws]);
-                return false;
-            }
-            out[i] += x[i];
+            if (isfinite(x[i])) continue;
+            gm_error("%s: %s is %s in draw %ld of chain %ld: no weight can be made of it", command, s->column[c].label,
+                     isnan(x[i]) ? "NaN, not a number,"
+                     : x[i] > 0  ? "infinite"
+                                 : "-infinite, which is a density of 0,",
+                     i % s->draws + 1, s->id[i / s->draws]);
+            return false;
         }
     }
     return true;
+}
+
+static void add_up(const GmStored *s, const int *array, int n_arrays, long row, double *out)
+{
+    const long n = s->chains * s->draws;
+    memset(out, 0, (size_t)n * sizeof *out);
+    for (int k = 0; k < n_arrays; k++) {
+        const double *x = gm_stored_column(s, s->array[array[k]].first + row);
+        if (absent(x, n)) continue;
+        for (long i = 0; i < n; i++) out[i] += x[i];
+    }
 }
 
 static double largest_good(long draws) { return fmin(1 - 1 / log10((double)draws), 0.7); }
@@ -179,24 +191,36 @@ bool gm_loo_open(GmLoo *out, const GmStored *s, const GmLooOptions *o, const cha
     out->elpd = gm_alloc((size_t)rows, sizeof *out->elpd);
     out->fit = gm_alloc((size_t)rows, sizeof *out->fit);
     out->k = gm_alloc((size_t)rows, sizeof *out->k);
-    double *log_lik = gm_alloc((size_t)n, sizeof *log_lik), *weight = gm_alloc((size_t)n, sizeof *weight);
-    const double for_all = o->efficiency > 0 ? o->efficiency : !good || o->by_observation ? 1 : efficiency_of_all(s);
+    long *row_of = gm_alloc((size_t)rows, sizeof *row_of);
     for (long row = 0; row < rows && good; row++) {
         bool none;
-        good = add_up(s, array, n_arrays, row, command, log_lik, &none);
+        good = row_is_whole(s, array, n_arrays, row, command, &none);
         if (!good) break;
         if (none) {
             out->left_out++;
             continue;
         }
-        for (long i = 0; i < n; i++) weight[i] = -log_lik[i];
-        const long at = out->n++;
         const char *label = s->column[a->first + row].label;
-        out->name[at] = gm_copy_text(n_arrays == 1 ? label : label + strlen(a->name));  // "[3]" of several responses
-        out->k[at] = gm_pareto_smooth(weight, n, o->by_observation ? efficiency_of_one(log_lik, s) : for_all);
-        for (long i = 0; i < n; i++) weight[i] += log_lik[i];
-        out->elpd[at] = gm_log_sum_exp(weight, n);
-        out->fit[at] = gm_log_sum_exp(log_lik, n) - log((double)n);
+        out->name[out->n] = gm_copy_text(n_arrays == 1 ? label : label + strlen(a->name));  // "[3]" of several responses
+        row_of[out->n++] = row;
+    }
+    const double for_all = o->efficiency > 0 ? o->efficiency : !good || o->by_observation ? 1 : efficiency_of_all(s);
+#pragma omp parallel if (good)
+    {
+        double *log_lik = gm_alloc((size_t)n, sizeof *log_lik), *weight = gm_alloc((size_t)n, sizeof *weight);
+#pragma omp for schedule(dynamic, 1)
+        for (long at = 0; at < (good ? out->n : 0); at++) {
+            add_up(s, array, n_arrays, row_of[at], log_lik);
+            for (long i = 0; i < n; i++) weight[i] = -log_lik[i];
+            out->k[at] = gm_pareto_smooth(weight, n, o->by_observation ? efficiency_of_one(log_lik, s) : for_all);
+            for (long i = 0; i < n; i++) weight[i] += log_lik[i];
+            out->elpd[at] = gm_log_sum_exp(weight, n);
+            out->fit[at] = gm_log_sum_exp(log_lik, n) - log((double)n);
+        }
+        free(log_lik);
+        free(weight);
+    }
+    for (long at = 0; at < out->n && good; at++) {
         out->elpd_sum += out->elpd[at];
         out->p_loo += out->fit[at] - out->elpd[at];
         out->n_bad += out->k[at] > out->good;
@@ -207,9 +231,8 @@ bool gm_loo_open(GmLoo *out, const GmStored *s, const GmLooOptions *o, const cha
         good = false;
     }
     out->elpd_se = gm_se_of_sum(out->elpd, out->n);
+    free(row_of);
     free(array);
-    free(log_lik);
-    free(weight);
     return good;
 }
 
