@@ -27,11 +27,16 @@ CPPFLAGS += -Icompiler/front -Icompiler/base -I$(BUILD)/gen
 
 MANUAL := $(BUILD)/gmc.1 $(BUILD)/gmc-program.1 $(BUILD)/gmc.bash
 
-all: $(BUILD)/gmc $(BUILD)/libgmhost.a $(MANUAL)
+all: $(BUILD)/gmc $(BUILD)/gmc-stored $(BUILD)/libgmhost.a $(MANUAL)
 
 $(BUILD)/gmc: $(OBJ)
 	@echo "  link  $@"
 	$(Q)$(CC) $(CFLAGS) -o $@ $^ -lm -ldl -lpthread
+
+# The commands of gmc about stored draws.
+$(BUILD)/gmc-stored: $(BUILD)/obj/runtime/stored.o $(BUILD)/libgmhost.a
+	@echo "  link  $@"
+	$(Q)$(CC) $(CFLAGS) -fopenmp -o $@ $^ -ljansson -llapacke -lopenblas -lm -ldl
 
 $(BUILD)/libgmhost.a: $(HOST)
 	@echo "  ar    $@"
@@ -234,6 +239,7 @@ need-test:
 PREFIX ?= /usr/local
 install: all
 	install -D -m 755 $(BUILD)/gmc $(DESTDIR)$(PREFIX)/bin/gmc
+	install -D -m 755 $(BUILD)/gmc-stored $(DESTDIR)$(PREFIX)/lib/gmc/gmc-stored
 	install -D -m 644 $(BUILD)/libgmhost.a $(DESTDIR)$(PREFIX)/lib/libgmhost.a
 	install -D -m 644 -t $(DESTDIR)$(PREFIX)/share/man/man1 $(BUILD)/gmc.1 $(BUILD)/gmc-program.1
 	install -D -m 644 $(BUILD)/gmc.bash $(DESTDIR)$(PREFIX)/share/bash-completion/completions/gmc

@@ -57,7 +57,10 @@ static const GmOption option_table[] = {
 static void usage(FILE *out)
 {
     enum { WIDTH = 16 };
-    fputs("usage: gmc MODEL.gm -o PROGRAM [options]\n       gmc MODEL.gm [options]                 check the model only\n\n", out);
+    fputs("usage: gmc MODEL.gm -o PROGRAM [options]\n       gmc MODEL.gm [options]                 check the model only\n", out);
+#define COMMAND(name, function, arguments, help) fputs("       gmc " name " " arguments "  " help "\n", out);
+#include "../../runtime/host/after/commands.def"
+    fputc('\n', out);
     for (const GmOption *o = option_table; o->id || o->name; o++) {
         gm_option_print(out, o, WIDTH, 0);
         if (o->id == OPT_EMIT) {
@@ -94,7 +97,7 @@ static void internal_fault(int signal)
 // ---- where gmc's own files are: beside the program (build/gmc) or installed (PREFIX/bin/gmc) ----
 
 typedef struct Home {
-    char stdlib[PATH_MAX], runtime[PATH_MAX], archive[PATH_MAX];
+    char stdlib[PATH_MAX], runtime[PATH_MAX], archive[PATH_MAX], stored[PATH_MAX];
 } Home;
 
 static bool find_home(Home *h)
@@ -108,10 +111,12 @@ static bool find_home(Home *h)
     snprintf(h->stdlib, sizeof h->stdlib, "%s/../stdlib", self);
     snprintf(h->runtime, sizeof h->runtime, "%s/../runtime", self);
     snprintf(h->archive, sizeof h->archive, "%s/libgmhost.a", self);
+    snprintf(h->stored, sizeof h->stored, "%s/gmc-stored", self);
     if (access(h->archive, R_OK) == 0) return true;
     snprintf(h->stdlib, sizeof h->stdlib, "%s/../share/gmc/stdlib", self);
     snprintf(h->runtime, sizeof h->runtime, "%s/../share/gmc/runtime", self);
     snprintf(h->archive, sizeof h->archive, "%s/../lib/libgmhost.a", self);
+    snprintf(h->stored, sizeof h->stored, "%s/../lib/gmc/gmc-stored", self);
     return access(h->archive, R_OK) == 0;
 }
 
@@ -791,6 +796,27 @@ static int option_value(int option)
     return -1;
 }
 
+// Whether the first argument is a command about stored draws.
+static bool about_draws(int argc, char **argv)
+{
+#define COMMAND(name, function, arguments, help) \
+    if (argc > 1 && strcmp(argv[1], name) == 0) return true;
+#include "../../runtime/host/after/commands.def"
+    return false;
+}
+
+// Becomes gmc-stored; the status of a failure, after a message.
+static int run_stored(char **argv)
+{
+    Home home;
+    if (!find_home(&home)) no_home();
+    else {
+        execv(home.stored, argv);
+        fprintf(stderr, "gmc: cannot run %s: %s\n", home.stored, strerror(errno));
+    }
+    return EXIT_USAGE;
+}
+
 int main(int argc, char **argv)
 {
     Options o = {.precision = GM_MIXED};
@@ -799,6 +825,7 @@ int main(int argc, char **argv)
     signal(SIGSEGV, internal_fault);
     signal(SIGABRT, internal_fault);
     signal(SIGFPE, internal_fault);
+    if (about_draws(argc, argv)) return run_stored(argv);
     for (int c; (c = gm_option_next(option_table, 1, argc, argv)) != GM_OPTIONS_END;) switch (c) {
         case OPT_OUTPUT: o.output = optarg; break;
         case OPT_INCLUDE:

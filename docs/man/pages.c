@@ -14,7 +14,7 @@ typedef struct Row {
     bool line;  // no option
 } Row;
 
-enum { COMPILER, DATA, RUN, MODE, WHY, REPORT, RELABEL, PAGE, GROUPS };
+enum { COMPILER, DATA, RUN, MODE, WHY, REPORT, RELABEL, PAGE, TABLE, DIAGNOSE, LOO, COMPARE, GROUPS };
 
 static const Row rows[] = {
 #define OPTION(id, letter, name, argument, values, help) {COMPILER, letter, name, argument, values, help, false},
@@ -129,13 +129,23 @@ static void exit_statuses(const Status *s)
     }
 }
 
+// A line of the synopsis for each command about stored draws.
+static void draw_commands(const char *program)
+{
+#define COMMAND(name, function, arguments, help) printf(".br\n%s \\fB%s\\fR [\\fIoptions\\fR] \\fIDRAWS\\fR\n", program, name);
+#include "../../runtime/host/after/commands.def"
+}
+
 static void manual_of_gmc(void)
 {
     puts(".TH GMC 1\n.SH NAME\ngmc \\- a compiler of Bayesian models into programs that draw from their posterior\n"
          ".SH SYNOPSIS\n\\fBgmc\\fR \\fIMODEL\\fR.gm \\fB\\-o\\fR \\fIPROGRAM\\fR [\\fIoptions\\fR]\n.br\n"
-         "\\fBgmc\\fR \\fIMODEL\\fR.gm [\\fIoptions\\fR]\n.SH DESCRIPTION\n"
+         "\\fBgmc\\fR \\fIMODEL\\fR.gm [\\fIoptions\\fR]");
+    draw_commands("\\fBgmc\\fR");
+    puts(".SH DESCRIPTION\n"
          "gmc reads a model and writes a program that reads data and draws from the posterior of the unknowns. "
-         "Without \\fB\\-o\\fR it checks the model only.\n.SH OPTIONS");
+         "Without \\fB\\-o\\fR it checks the model only. Its commands about stored draws have the options of those of programs, "
+         "\\fBgmc\\-program\\fR(1).\n.SH OPTIONS");
     EACH_ROW (o, COMPILER) {
         option(o);
         if (o->argument && strcmp(o->argument, "=STAGE") == 0) {
@@ -166,11 +176,12 @@ static void manual_of_programs(void)
          "\\fB./\\fR\\fIPROGRAM\\fR \\fBwhy\\fR \\fINAME\\fR \\fB\\-\\-chain\\fR \\fIC\\fR \\fB\\-\\-draw\\fR \\fID\\fR [\\fIoptions\\fR] "
          "\\fIdata\\fR...\n.br\n"
          "\\fB./\\fR\\fIPROGRAM\\fR \\fBrerun\\fR \\fINAME\\fR_run.json [\\fIoptions\\fR]\n.br\n"
-         "\\fB./\\fR\\fIPROGRAM\\fR \\fBrelabel\\fR [\\fIoptions\\fR] \\fIDRAWS\\fR\n.br\n"
-         "\\fB./\\fR\\fIPROGRAM\\fR \\fBreport\\fR [\\fIoptions\\fR] \\fIDRAWS\\fR\n.SH DESCRIPTION\n"
+         "\\fB./\\fR\\fIPROGRAM\\fR \\fBrelabel\\fR [\\fIoptions\\fR] \\fIDRAWS\\fR");
+    draw_commands("\\fB./\\fR\\fIPROGRAM\\fR");
+    puts(".SH DESCRIPTION\n"
          "A program that \\fBgmc\\fR(1) has made reads the data of its model and draws from the posterior. "
          "With \\fBmap\\fR it looks for the mode. With \\fBrelabel\\fR it makes labels of components agree over stored draws. "
-         "With \\fBreport\\fR it makes a page about stored draws. "
+         "With \\fBreport\\fR and the other commands about stored draws it reads files of draws. "
          "With \\fBrerun\\fR it makes the draws of a run again and compares them. "
          "With \\fBwhy\\fR it makes the sweep of one draw again and prints its law and its numbers.\n"
          ".SH OPTIONS");
@@ -214,6 +225,10 @@ static const char end[] = "    COMPREPLY=($(compgen -W \"$words\" -- \"$word\"))
 static void completion(void)
 {
     printf("# Completion for gmc. For a program that it has made: complete -o default -F _gmc_program PROGRAM\n_gmc()\n%s", start);
+    fputs("        *) if ((COMP_CWORD > 1)); then case ${COMP_WORDS[1]} in", stdout);
+#define COMMAND(name, function, arguments, help) fputs(" " name " |", stdout);
+#include "../../runtime/host/after/commands.def"
+    puts(" '') _gmc_program; return ;; esac; fi ;;\n    esac\n    case $before in");
     fputs("        --emit) words=\"", stdout);
     for (int k = 0; k < N_PASSES; k++)
         if (has_stage(&passes[k])) printf("%s ", passes[k].stage);
@@ -229,9 +244,20 @@ static void completion(void)
     put_options(RELABEL, RELABEL);
     fputs("\"\n           elif [[ ${COMP_WORDS[1]} == report && $word == -* ]]; then words=\"", stdout);
     put_options(PAGE, PAGE);
+    fputs("\"\n           elif [[ ${COMP_WORDS[1]} == summary && $word == -* ]]; then words=\"", stdout);
+    put_options(TABLE, TABLE);
+    fputs("\"\n           elif [[ ${COMP_WORDS[1]} == diagnose && $word == -* ]]; then words=\"", stdout);
+    put_options(DIAGNOSE, DIAGNOSE);
+    fputs("\"\n           elif [[ ${COMP_WORDS[1]} == loo && $word == -* ]]; then words=\"", stdout);
+    put_options(LOO, LOO);
+    fputs("\"\n           elif [[ ${COMP_WORDS[1]} == compare && $word == -* ]]; then words=\"", stdout);
+    put_options(COMPARE, COMPARE);
     fputs("\"\n           elif [[ $word == -* ]]; then words=\"", stdout);
     put_options(DATA, REPORT);
-    printf("\"\n           elif ((COMP_CWORD == 1)); then words=\"map relabel report rerun why\"; fi ;;\n    esac\n%s\n", end);
+    fputs("\"\n           elif ((COMP_CWORD == 1)); then words=\"map relabel rerun why", stdout);
+#define COMMAND(name, function, arguments, help) fputs(" " name, stdout);
+#include "../../runtime/host/after/commands.def"
+    printf("\"; fi ;;\n    esac\n%s\n", end);
     puts("complete -o default -F _gmc gmc");
 }
 

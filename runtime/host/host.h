@@ -162,6 +162,8 @@ extern const char gm_version[];
 char *gm_foreign_option(const char *text);
 // The message that there is no such option, with one that may be meant; `command`: before it, "relabel: " or "".
 void gm_option_refused(const char *command, unsigned groups, const char *flag);
+bool gm_option_quantiles(const char *text, GmOptions *out);  // --quantiles 2.5,50,97.5; false after a message
+bool gm_option_summary(const char *text, GmOptions *out);    // --summary N, all, csv or json; the same
 
 // The rows of options.def.
 enum {
@@ -199,6 +201,8 @@ void gm_progress_close(GmProgress *p);
 bool gm_output_open(GmFile *f, const char *path, bool goes_on);
 bool gm_output_done(GmFile *f);  // renames it to its name; false after a message: it cannot be written. Closes `f` in any case
 void gm_json_text(FILE *to, const char *text);       // between quotes of JSON
+// The status to exit with: what was printed is all there, or that is said, and the status is not 0.
+int gm_printed(int status);
 // whether all files of a run can be written, NAME_levels.json among them; false after a message
 bool gm_outputs_may_be_written(const GmOptions *o, bool levels);
 
@@ -748,6 +752,8 @@ enum { GM_SUMMARY_CELLS = 9, GM_CELL_ROOM = 40 };
 extern const char *const gm_summary_titles[GM_SUMMARY_CELLS];
 // The numbers of a row as the table prints them, in the order of the titles; "-" for none.
 void gm_summary_cells(const GmSummary *s, char cell[GM_SUMMARY_CELLS][GM_CELL_ROOM]);
+// The table alone, without warnings.
+void gm_summary_table(FILE *to, const GmDraws *d, const GmModel *model, const GmMemory *m, const GmOptions *o);
 bool gm_summary_print(FILE *to, const GmDraws *d, const GmModel *model, const GmMemory *m, const GmOptions *o);
 
 // ---- summary_data.c: the summary as a table or an object ----

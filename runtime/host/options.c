@@ -54,9 +54,10 @@ void gm_usage(FILE *to, const char *program)
             "       %s map [options] data...\n"
             "       %s why NAME --chain C --draw D [options] data...\n"
             "       %s rerun NAME_run.json [-o NAME]  the draws of a run again, compared with them\n"
-            "       %s relabel [options] DRAWS      labels of components made to agree over stored draws; relabel --help\n"
-            "       %s report [options] DRAWS       a page about stored draws: warnings, table, figures; report --help\n",
-            program, program, program, program, program, program);
+            "       %s relabel [options] DRAWS      labels of components made to agree over stored draws; relabel --help\n",
+            program, program, program, program, program);
+#define COMMAND(name, function, arguments, help) fprintf(to, "       %s %s\n", program, name " " arguments "  " help);
+#include "after/commands.def"
     gm_option_group_print(to, GROUP_DATA);
     gm_option_group_print(to, GROUP_RUN);
     gm_option_group_print(to, GROUP_MODE);
@@ -183,7 +184,7 @@ static bool whole(const char *flag, const char *text, long lowest, long highest,
 }
 
 // 2.5,50,97.5: in per cent, from small to large.
-static bool quantiles(const char *text, GmOptions *out)
+bool gm_option_quantiles(const char *text, GmOptions *out)
 {
     double before = -1;
     out->n_quantiles = 0;
@@ -198,6 +199,21 @@ static bool quantiles(const char *text, GmOptions *out)
         if (!*end) return true;
         at = end;
     }
+}
+
+bool gm_option_summary(const char *text, GmOptions *out)
+{
+    if (strcmp(text, "all") == 0) {
+        out->summary_rows = LONG_MAX;
+        return true;
+    }
+    if (strcmp(text, "csv") == 0 || strcmp(text, "json") == 0) {
+        out->summary_form = *text == 'c' ? GM_SUMMARY_CSV : GM_SUMMARY_JSON;
+        return true;
+    }
+    if (isdigit((unsigned char)*text)) return whole("--summary", text, 1, LONG_MAX, &out->summary_rows);
+    gm_error("--summary: `%s` is no number of rows, nor all, csv or json", text);
+    return false;
 }
 
 static bool seed_number(const char *text, uint64_t *out)
@@ -400,19 +416,8 @@ static bool apply(int option, const char *text, GmOptions *out)
     case OPT_COMPARE_DEVICES: out->compare_devices = true; return true;
     case OPT_QUIET: out->quiet = true; return true;
     case OPT_CHECK: out->check = true; return true;
-    case OPT_SUMMARY:
-        if (strcmp(text, "all") == 0) {
-            out->summary_rows = LONG_MAX;
-            return true;
-        }
-        if (strcmp(text, "csv") == 0 || strcmp(text, "json") == 0) {
-            out->summary_form = *text == 'c' ? GM_SUMMARY_CSV : GM_SUMMARY_JSON;
-            return true;
-        }
-        if (isdigit((unsigned char)*text)) return whole("--summary", text, 1, LONG_MAX, &out->summary_rows);
-        gm_error("--summary: `%s` is no number of rows, nor all, csv or json", text);
-        return false;
-    case OPT_QUANTILES: return quantiles(text, out);
+    case OPT_SUMMARY: return gm_option_summary(text, out);
+    case OPT_QUANTILES: return gm_option_quantiles(text, out);
     case OPT_NO_SUMMARY: out->summary = false; return true;
     case OPT_NO_LP: out->log_joint = false; return true;
     case OPT_REFRESH: return whole("--refresh", text, 1, LONG_MAX, &out->refresh);

@@ -1,6 +1,7 @@
 // output.c -- files that are written, with messages: every command of a program writes by these.
 #include "host.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -92,4 +93,11 @@ bool gm_outputs_may_be_written(const GmOptions *o, bool levels)
     if (there) gm_error("%s is there already: --resume goes on with its run, --overwrite begins anew", checkpoint);
     free(checkpoint);
     return !there && all_may_be_written(o, levels, true);
+}
+
+int gm_printed(int status)
+{
+    if (fflush(stdout) == 0 && !ferror(stdout)) return status;
+    gm_error("standard output cannot be written: %s", strerror(errno ? errno : EIO));
+    return status == GM_EXIT_OK ? GM_EXIT_FAULT : status;
 }

@@ -5,7 +5,7 @@
 #include "../backends/nonzeros.h"
 #include "../backends/sparse.h"
 #include "relabel.h"
-#include "report/report.h"
+#include "after/after.h"
 #include "why.h"
 
 #include <errno.h>
@@ -724,21 +724,14 @@ static int start(Fit *f)
     return o->check ? gm_check_updates(model, &f->run, &f->data, &f->memory) : sample_and_finish(f);
 }
 
-// What was printed is all there, or that is said.
-static int printed(int status)
-{
-    if (fflush(stdout) == 0 && !ferror(stdout)) return status;
-    gm_error("standard output cannot be written: %s", strerror(errno ? errno : EIO));
-    return status == GM_EXIT_OK ? GM_EXIT_FAULT : status;
-}
-
 int gm_fit(const GmModel *model, int argc, char **argv)
 {
     Fit fit = {.model = model};
     gm_files_start();
     gm_fault_clear();
-    if (argc > 1 && strcmp(argv[1], "relabel") == 0) return printed(gm_relabel(model, argc - 1, argv + 1));
-    if (argc > 1 && strcmp(argv[1], "report") == 0) return printed(gm_report(model, argc - 1, argv + 1));
+    if (argc > 1 && strcmp(argv[1], "relabel") == 0) return gm_printed(gm_relabel(model, argc - 1, argv + 1));
+    int status = gm_about_draws(model, argc, argv);
+    if (status >= 0) return gm_printed(status);
     if (argc > 1 && strcmp(argv[1], "rerun") == 0 && !gm_rerun_open(&fit.record, &argc, &argv)) {
         gm_record_close(&fit.record);
         return GM_EXIT_USAGE;
@@ -747,7 +740,7 @@ int gm_fit(const GmModel *model, int argc, char **argv)
     memcpy(given, argv, (size_t)argc * sizeof *given);
     fit.argc = argc;
     fit.argv = given;
-    int status = gm_options(argc, argv, &fit.options);
+    status = gm_options(argc, argv, &fit.options);
     gm_quiet = fit.options.quiet;
     gm_stop_open(&fit.stop);
     if (status < 0) status = start(&fit);
@@ -755,5 +748,5 @@ int gm_fit(const GmModel *model, int argc, char **argv)
     fit.status = status;
     fit_close(&fit);
     free(given);
-    return printed(status);
+    return gm_printed(status);
 }

@@ -70,7 +70,7 @@ static void moments_of(const GmDraws *d, long first, long last, const bool *diag
         if (diagnosed[k]) continue;
         const bool finite = isfinite(mean[k - first]) && isfinite(squares[k - first]);
         all[k] = (GmSummary){.mean = finite ? mean[k - first] : NAN,
-                             .sd = !finite            ? NAN
+                             .sd = !finite           ? NAN
                                    : same[k - first] ? 0
                                                      : sqrt(squares[k - first] / (n - 1)),
                              .q5 = NAN,
@@ -416,24 +416,35 @@ static void print_table(FILE *to, const GmDraws *d, const GmModel *model, const 
     fputc('\n', to);
 }
 
-bool gm_summary_print(FILE *to, const GmDraws *d, const GmModel *model, const GmMemory *m, const GmOptions *o)
+// Prints the table, as text or as data. The summaries of all columns are the caller's to free.
+static GmSummary *put_table(FILE *to, const GmDraws *d, const GmModel *model, const GmMemory *m, const GmOptions *o, long *n_diagnosed)
 {
-    if (d->n_summarised == 0) return false;
     double percent[GM_MOST_QUANTILES];
     const int n = percentages(o, percent);
     double *quantile = gm_alloc((size_t)d->n_summarised * (size_t)n, sizeof *quantile);
-    long n_diagnosed;
-    bool *diagnosed = choose_diagnosed(d, model, o, &n_diagnosed);
-    GmSummary *all = summarise_all(d, o, diagnosed, n_diagnosed, quantile, n);
+    bool *diagnosed = choose_diagnosed(d, model, o, n_diagnosed);
+    GmSummary *all = summarise_all(d, o, diagnosed, *n_diagnosed, quantile, n);
     free(diagnosed);
     if (o->summary_form == GM_SUMMARY_TEXT) print_table(to, d, model, m, o, all, quantile, percent, n);
-    else {
-        gm_summary_data(to, d, model, m, o->summary_form, all, quantile, percent, n);
-        to = stderr;
-    }
+    else gm_summary_data(to, d, model, m, o->summary_form, all, quantile, percent, n);
+    free(quantile);
+    return all;
+}
+
+void gm_summary_table(FILE *to, const GmDraws *d, const GmModel *model, const GmMemory *m, const GmOptions *o)
+{
+    long n_diagnosed;
+    free(put_table(to, d, model, m, o, &n_diagnosed));
+}
+
+bool gm_summary_print(FILE *to, const GmDraws *d, const GmModel *model, const GmMemory *m, const GmOptions *o)
+{
+    if (d->n_summarised == 0) return false;
+    long n_diagnosed;
+    GmSummary *all = put_table(to, d, model, m, o, &n_diagnosed);
+    if (o->summary_form != GM_SUMMARY_TEXT) to = stderr;
     const bool slow = print_warnings(to, d, model, m, o, all, n_diagnosed);
     print_move_warnings(to, d, model);
     free(all);
-    free(quantile);
     return slow;
 }

@@ -13,6 +13,7 @@ import re
 import shlex
 import sys
 
+COMMANDS = {"report", "summary", "diagnose", "loo", "compare"}       # of gmc about stored draws: with the options of those of programs
 OTHERS = {"--bless": None, "--renew": None, "--param": None}      # of the scripts that renew pages, and of gcc
 OPTION = re.compile(r'^OPTION\((?:(\w+), )?\w+, (0|\'.\'), (NULL|"[\w-]+"), (NULL|"[^"]*"), (NULL|"[^"]*")', re.M)
 
@@ -62,7 +63,7 @@ def faults_of(root, folder, command, gmc, program):
         if "/" in rest[0] and not os.path.exists(os.path.join(root, rest[0])) and not os.path.exists(os.path.join(folder, rest[0])):
             yield "there is no %s" % rest[0]
         return
-    options = gmc if first.endswith("gmc") else program
+    options = gmc if first.endswith("gmc") and rest[0] not in COMMANDS else program
     for k, word in enumerate(rest):
         name, _, value = word.partition("=")
         if not value and options.get(name, (None, False))[1]:

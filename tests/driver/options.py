@@ -96,15 +96,21 @@ def main():
         wrong.append(said)
     compiler = table(os.path.join(root, "compiler/driver/options.def"))
     programs = table(os.path.join(root, "runtime/host/options.def"))
-    of_runs = [r for r in programs if r[0] not in ("RELABEL", "PAGE")]
+    of_runs = [r for r in programs if r[0] not in ("RELABEL", "PAGE", "TABLE", "DIAGNOSE", "LOO", "COMPARE")]
     relabel = [r for r in programs if r[0] == "RELABEL"]
     page = [r for r in programs if r[0] == "PAGE"]
     names = lambda rows: {o for _, o, _, _ in rows}
+    stored = {command: [r for r in programs if r[0] == group]
+              for command, group in (("summary", "TABLE"), ("diagnose", "DIAGNOSE"), ("loo", "LOO"), ("compare", "COMPARE"))}
 
     compare("gmc --help", names(compiler), options(left_of(output(gmc, "--help"))))
     compare("--help of a program", names(of_runs), options(left_of(output(program, "--help"))))
     compare("relabel --help", names(relabel), options(left_of(output(program, "relabel", "--help"))))
     compare("report --help", names(page), options(left_of(output(program, "report", "--help"))))
+    for command, rows in stored.items():
+        for made in (gmc, program):
+            compare(command + " --help", names(rows), options(left_of(output(made, command, "--help"))))
+        parsed([gmc, command], rows)
     parsed([gmc, model], compiler)
     parsed([program], of_runs)
     parsed([program, "relabel"], relabel)
@@ -122,6 +128,9 @@ def main():
     wrong.extend("docs/fit.md: relabelling lacks %s" % o for o in sorted(names(relabel) - options(part)) if not o[1:] in ("q", "h"))
     part = manual_text[manual_text.index("## A report"):manual_text.index("## Checking the sampler")]
     wrong.extend("docs/fit.md: the report lacks %s" % o for o in sorted(names(page) - options(part)) if not o[1:] in ("q", "h"))
+    part = manual_text[manual_text.index("## Tables of stored draws"):manual_text.index("## One draw again")]
+    wrong.extend("docs/fit.md: stored draws lack %s" % o for rows in stored.values() for o in sorted(names(rows) - options(part))
+                 if not o[1:] in ("h", "-help"))
     print("\n".join(wrong) or "%d options of gmc, %d of programs: all agree" % (len(compiler), len(programs)))
     return 1 if wrong or len(compiler) < 20 or len(programs) < 40 else 0
 

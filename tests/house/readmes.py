@@ -13,7 +13,7 @@ import sys
 import knots
 
 FOLDERS = ["compiler/base", "compiler/front", "compiler/kernel", "compiler/kernel/hmc", "compiler/emit", "compiler/pages",
-           "compiler/driver", "runtime/device", "runtime/backends", "runtime/host", "runtime/host/report"]
+           "compiler/driver", "runtime/device", "runtime/backends", "runtime/host", "runtime/host/report", "runtime/host/after"]
 ENDINGS = (".c", ".cc", ".h", ".def", ".l", ".y", ".awk")
 NAMES = re.compile(r"(?:^- |(?<=[.:] ))((?:[\w.]+, )*[\w.]+): ", re.M)
 

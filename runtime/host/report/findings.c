@@ -175,3 +175,69 @@ double gm_sorted_rhat(const GmStored *s, const GmStoredArray *a)
     free(one);
     return worst;
 }
+
+// ---- labels ----
+
+// Components of a draw in ascending order of an array: order[0] is the one of the least element, place[] the inverse.
+static void order_of(const GmStored *s, const GmStoredArray *by, long draw, long *order, long *place)
+{
+    for (long k = 0; k < by->n; k++) {
+        const double x = gm_stored_column(s, by->first + k)[draw];
+        long at = k;
+        for (; at > 0 && gm_stored_column(s, by->first + order[at - 1])[draw] > x; at--) order[at] = order[at - 1];
+        order[at] = k;
+    }
+    for (long k = 0; k < by->n; k++) place[order[k]] = k;
+}
+
+// The column of an array whose element has the subscripts of `column` with each along a dimension of n replaced by order[subscript].
+static long reordered(const GmStored *s, const GmStoredArray *a, const long *of_element, long column, long n, const long *order)
+{
+    long element = s->column[column].element, at[GM_MAX_RANK], to = 0;
+    for (int d = a->rank - 1; d >= 0; d--) {
+        at[d] = element % a->dim[d];
+        element /= a->dim[d];
+    }
+    for (int d = 0; d < a->rank; d++) to = to * a->dim[d] + (a->dim[d] == n ? order[at[d]] : at[d]);
+    return of_element[to];
+}
+
+// The draws of a column with components in order. false: the array has nothing to do with labels.
+static bool put_in_order(const GmStored *s, long column, long n, const long *order, const long *place, double *out)
+{
+    const GmStoredArray *a = &s->array[s->column[column].array];
+    const long draws = s->chains * s->draws;
+    const double *x = gm_stored_column(s, column);
+    long size = 1;
+    bool along = false, labels = gm_all_whole(x, draws);
+    for (int d = 0; d < a->rank; d++) {
+        size *= a->dim[d];
+        along |= a->dim[d] == n;
+    }
+    for (long i = 0; i < draws && labels; i++) labels = x[i] >= 1 && x[i] <= (double)n;
+    if (labels)
+        for (long i = 0; i < draws; i++) out[i] = (double)place[i * n + (long)x[i] - 1] + 1;
+    if (labels || !along || size != a->n) return labels;
+    long *of_element = gm_alloc((size_t)size, sizeof *of_element);
+    for (long k = 0; k < a->n; k++) of_element[s->column[a->first + k].element] = a->first + k;
+    for (long i = 0; i < draws; i++) out[i] = gm_stored_column(s, reordered(s, a, of_element, column, n, order + i * n))[i];
+    free(of_element);
+    return true;
+}
+
+void gm_agree_in_order(const GmStored *s, const GmStoredArray *by, const GmSummary *summary, bool *out)
+{
+    const long draws = s->chains * s->draws, n = by->n;
+    long *order = gm_alloc((size_t)draws * (size_t)n, sizeof *order), *place = gm_alloc((size_t)draws * (size_t)n, sizeof *place);
+    double *x = gm_alloc((size_t)draws, sizeof *x);
+    for (long i = 0; i < draws; i++) order_of(s, by, i, order + i * n, place + i * n);
+    for (long c = 0; c < s->n_columns; c++) {
+        if (gm_stored_kind(s, c) != STORED_QUANTITY || !(gm_badness(&summary[c], s->chains) > 1)) continue;
+        if (!put_in_order(s, c, n, order, place, x)) continue;
+        const GmSummary of = gm_summarise(x, s->chains, s->draws);
+        out[c] = gm_badness(&of, s->chains) <= 1;
+    }
+    free(order);
+    free(place);
+    free(x);
+}

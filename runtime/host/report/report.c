@@ -301,7 +301,7 @@ static bool collect_warnings(Report *r)
     size_t size;
     FILE *to = open_memstream(&r->warnings, &size);
     if (!to) gm_exhausted(1, 1);
-    r->n_warnings = gm_warnings(to, &r->stored, &r->findings, r->response, r->n_responses, &r->first_warning);
+    r->n_warnings = gm_warnings(to, GM_WARNINGS_PAGE, &r->stored, &r->findings, r->response, r->n_responses, &r->first_warning);
     if (fclose(to) != 0) gm_exhausted(1, 1);
     return true;
 }

@@ -58,7 +58,8 @@ typedef struct GmStored {
     double *x;  // [column][chain][draw]
 } GmStored;
 
-bool gm_stored_open(GmStored *s, const GmModel *model, char **paths, int n);  // false after a message
+// model: NULL: that of the draws is not known. false after a message
+bool gm_stored_open(GmStored *s, const GmModel *model, char **paths, int n);
 void gm_stored_close(GmStored *s);
 const double *gm_stored_column(const GmStored *s, long column);  // [chain][draw]
 const double *gm_stored_chain(const GmStored *s, long column, int chain);
@@ -145,10 +146,18 @@ bool gm_responses_open(GmResponse **out, int *n, const GmStored *s, char **data,
 void gm_responses_close(GmResponse *r, int n);
 void gm_predictive_figures(FILE *to, const GmStored *s, const GmResponse *r, int *number);
 
+// Marks columns that are beyond a bound, and within all when the components of each draw are put into ascending order of an array: in
+// arrays with as many elements, or as many along a dimension, and in whole numbers from 1 to as many, which are labels.
+void gm_agree_in_order(const GmStored *s, const GmStoredArray *order, const GmSummary *summary, bool *out);
+
 // ---- warnings.c ----
 
-// Writes the section of warnings, the likeliest cause first; returns how many. first: the title of the first, for a note.
-int gm_warnings(FILE *to, const GmStored *s, const GmFindings *f, const GmResponse *r, int n_responses, const char **first);
+// PAGE: the section of a page. LINES: one each, as a run prints them. LIST: numbered, with all that can be done
+typedef enum { GM_WARNINGS_PAGE, GM_WARNINGS_LINES, GM_WARNINGS_LIST } GmWarningsForm;
+
+// Writes warnings, the likeliest cause first; returns how many. first: the title of the first, for a note.
+int gm_warnings(FILE *to, GmWarningsForm form, const GmStored *s, const GmFindings *f, const GmResponse *r, int n_responses,
+                const char **first);
 
 // ---- report.c ----
 

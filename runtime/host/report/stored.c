@@ -168,7 +168,7 @@ static bool go_together(const ChainFile *file, int n)
     for (int c = 1; c < n; c++) {
         const ChainFile *a = &file[0], *b = &file[c];
         if (strcmp(said(a->model), said(b->model)) != 0 || strcmp(said(a->generator), said(b->generator)) != 0) {
-            gm_error("%s: these are draws of the model %s, and those of %s are of %s: a report is about one run", b->path, said(b->model),
+            gm_error("%s: these are draws of the model %s, and those of %s are of %s: files of one run are wanted", b->path, said(b->model),
                      a->path, said(a->model));
             return false;
         }
@@ -211,7 +211,7 @@ static bool order_chains(ChainFile *file, int n)
     qsort(file, (size_t)n, sizeof *file, by_number);
     for (int c = 1; c < n; c++)
         if (chain_number(&file[c]) != chain_number(&file[c - 1]) + 1) {
-            gm_error("report: chain %ld of this run is missing, between %s and %s: what the chains say together needs all of them",
+            gm_error("chain %ld of this run is missing, between %s and %s: what the chains say together needs all of them",
                      chain_number(&file[c - 1]) + 1, file[c - 1].path, file[c].path);
             return false;
         }
@@ -340,7 +340,7 @@ static void find_moves(GmStored *s)
 // Whether the draws are of this program's model: it is of that name, and has all of the variables.
 static bool is_of(const GmModel *model, const ChainFile *f)
 {
-    if (!f->generator || !f->model || strcmp(f->model, model->name) != 0) return false;
+    if (!model || !f->generator || !f->model || strcmp(f->model, model->name) != 0) return false;
     const char *label = f->header;
     for (long c = 0; c < f->n_columns; c++) {
         const size_t length = strcspn(label, ",");

@@ -18,7 +18,9 @@ typedef struct Warnings {
     const GmFindings *f;
     int n;
     const char *first;
-    bool explained;  // R-hats have a reason that was named
+    GmWarningsForm form;
+    bool *accounted;  // by column: what is wrong with it is named, with its cause
+    bool explained;   // R-hats have a reason that was named
 } Warnings;
 
 // ---- an item ----
@@ -26,13 +28,26 @@ typedef struct Warnings {
 static void begin(Warnings *w, bool serious, const char *id, const char *title)
 {
     if (w->n++ == 0) w->first = title;
+    if (w->form == GM_WARNINGS_LINES) fputs("Warning: ", w->to);
+    if (w->form == GM_WARNINGS_LIST) fprintf(w->to, "\n%d. %s%s\n", w->n, title, serious ? " (serious)" : "");
+    if (w->form != GM_WARNINGS_PAGE) return;
     fprintf(w->to, "<li id=\"warning-%s\"%s>\n<h3><span class=\"kind\">%s</span>", id, serious ? " class=\"bad\"" : "",
             serious ? "Serious" : "Caution");
     gm_html_text(w->to, title);
     fputs("</h3>\n<div class=\"said\">\n", w->to);
 }
 
-static void end(Warnings *w) { fputs("</div>\n</li>\n", w->to); }
+static void end(Warnings *w)
+{
+    if (w->form == GM_WARNINGS_PAGE) fputs("</div>\n</li>\n", w->to);
+    if (w->form == GM_WARNINGS_LINES) fputc('\n', w->to);
+}
+
+// A link within the page.
+static void refer(Warnings *w, const char *to, const char *text)
+{
+    if (w->form == GM_WARNINGS_PAGE) fprintf(w->to, "<p><a href=\"#%s\">%s</a></p>\n", to, text);
+}
 
 static void say(Warnings *w, const char *format, ...) __attribute__((format(printf, 2, 3)));
 static void say(Warnings *w, const char *format, ...)
@@ -42,14 +57,21 @@ static void say(Warnings *w, const char *format, ...)
     va_start(args, format);
     vsnprintf(text, sizeof text, format, args);
     va_end(args);
+    if (w->form != GM_WARNINGS_PAGE) {
+        fprintf(w->to, w->form == GM_WARNINGS_LINES ? "%s " : "   %s\n", text);
+        return;
+    }
     fputs("<p>", w->to);
     gm_html_text(w->to, text);
     fputs("</p>\n", w->to);
 }
 
-// What to do, a list beside what was said; the last is NULL.
+// What to do, a list beside what was said, or of a line the first of it; the last is NULL.
 static void advise(Warnings *w, const char *const *advice)
 {
+    if (w->form == GM_WARNINGS_LINES) fputs(*advice, w->to);
+    for (; w->form == GM_WARNINGS_LIST && *advice; advice++) fprintf(w->to, "   - %s\n", *advice);
+    if (w->form != GM_WARNINGS_PAGE) return;
     fputs("</div>\n<div class=\"todo\">\n<p>What to do</p>\n<ul>\n", w->to);
     for (; *advice; advice++) {
         fputs("<li>", w->to);
@@ -190,6 +212,92 @@ static void labels(Warnings *w)
                "Or report what does not depend on labels: predictions, or which points share a component.");
     end(w);
     w->explained = true;
+    gm_agree_in_order(w->s, of, w->f->summary, w->accounted);
+}
+
+// ---- unknowns that run away ----
+
+static double median_size(const double *x, long n)
+{
+    double *size = gm_alloc((size_t)n, sizeof *size);
+    for (long i = 0; i < n; i++) size[i] = fabs(x[i]);
+    qsort(size, (size_t)n, sizeof *size, gm_ascending);
+    const double median = gm_quantile(size, n, 0.5);
+    free(size);
+    return median;
+}
+
+// Whether the draws of all chains go further and further from 0: medians of their sizes rise over the quarters of each, and hardly more
+// slowly at its end. size: the average median of the first quarters, and of the last ones.
+static bool keeps_growing(const GmStored *s, long column, double size[2])
+{
+    const long quarter = s->draws / 4;
+    size[0] = size[1] = 0;
+    for (int c = 0; c < s->chains; c++) {
+        double median[4];
+        for (int q = 0; q < 4; q++) median[q] = median_size(gm_stored_chain(s, column, c) + q * quarter, quarter);
+        if (!(median[0] > 0 && median[3] > 2 * median[0] && median[3] > 1.2 * median[2] && median[2] > median[1] && median[1] > median[0]))
+            return false;
+        size[0] += median[0] / s->chains;
+        size[1] += median[3] / s->chains;
+    }
+    return true;
+}
+
+// Whether chains are at sizes that are large, and orders of magnitude apart: each has gone as far as warm-up took it. size: the least
+// median of a chain, and the greatest.
+static bool orders_apart(const GmStored *s, long column, double size[2])
+{
+    const double large = 1e3, apart = 1e2;
+    size[0] = INFINITY;
+    size[1] = 0;
+    for (int c = 0; c < s->chains; c++) {
+        const double median = median_size(gm_stored_chain(s, column, c), s->draws);
+        size[0] = fmin(size[0], median);
+        size[1] = fmax(size[1], median);
+    }
+    return size[0] > large && size[1] > apart * size[0];
+}
+
+static void runs_away(Warnings *w)
+{
+    enum { LEAST_DRAWS = 100 };
+    const GmStored *s = w->s;
+    long n = 0, *which = gm_alloc((size_t)w->f->n_quantities, sizeof *which);
+    double size[2] = {0, 0}, one[2];
+    bool growing = false;
+    for (long k = 0; k < w->f->n_quantities && s->draws >= LEAST_DRAWS; k++) {
+        const long c = w->f->worst[k];
+        if (!is_unknown_array(s, &s->array[s->column[c].array]) || !(w->f->summary[c].rhat > 1.05)) continue;
+        const bool grows = keeps_growing(s, c, one);
+        if (!grows && !orders_apart(s, c, one)) continue;
+        if (n == 0) {
+            memcpy(size, one, sizeof size);
+            growing = grows;
+        }
+        w->accounted[c] = true;
+        which[n++] = c;
+    }
+    if (n > 0) {
+        char *names = names_of(s, which, n);
+        begin(w, true, "infinite", "Draws that go to infinity");
+        say(w,
+            growing ? "All chains go further and further from 0 in %s: sizes of %s are about %.3g in the first quarter of the draws, and "
+                      "%.3g in "
+                      "the last."
+                    : "Draws of %s are as far from 0 as each chain has come: sizes of %s are about %.3g in one, and %.3g in another.",
+            names, s->column[which[0]].label, size[0], size[1]);
+        say(w, "The posterior is probably improper. A longer run does not help.");
+        ADVISE(w,
+               "Give the coefficients proper priors, such as normal(0, 2.5): with flat ones, predictors that separate the outcomes of a "
+               "logistic or "
+               "probit regression leave no end.",
+               "Or leave out what the data do not identify.");
+        end(w);
+        free(names);
+        w->explained = true;
+    }
+    free(which);
 }
 
 // ---- one chain elsewhere ----
@@ -304,7 +412,7 @@ static void divergences(Warnings *w)
         say(w, "They go with %s values of %s and %s values of %s.", kind[0], s->column[f->associated[0]].label, kind[1],
             s->column[f->associated[1]].label);
     else if (kind[0]) say(w, "They go with %s values of %s.", kind[0], s->column[f->associated[0]].label);
-    if (f->n_associated > 1) fputs("<p><a href=\"#pairs\">Where they are</a></p>\n", w->to);
+    if (f->n_associated > 1) refer(w, "pairs", "Where they are");
     if (s->by_gmc)
         ADVISE(w, "Run with --method gibbs or --method both: Gibbs sweeps reach such regions.",
                "Write a hierarchy in its non-centred form: theta = mu + tau * z with z ~ normal(0, 1).",
@@ -337,7 +445,7 @@ static void energies(Warnings *w)
             "E-BFMI is below 0.3 in %s (least: %.2f). Each transition changes the energy by far less than it varies, so tails are reached "
             "slowly and may be missed.",
             which, least);
-        fputs("<p><a href=\"#energy\">Energy and its transitions</a></p>\n", w->to);
+        refer(w, "energy", "Energy and its transitions");
         ADVISE(w, "Write the model in other parameters: non-centred hierarchies, logarithms of scales.",
                "Give heavy-tailed unknowns a prior with lighter tails, if you can defend it.",
                "Run longer: R-hat and tail effective sizes say whether that is enough.");
@@ -413,7 +521,7 @@ static void disagree(Warnings *w)
     long n = 0, *which = gm_alloc((size_t)w->f->n_quantities, sizeof *which), worst = -1;
     for (long k = 0; k < w->f->n_quantities; k++) {
         const long c = w->f->worst[k];
-        if (!(w->f->summary[c].rhat > 1.01)) continue;
+        if (!(w->f->summary[c].rhat > 1.01) || w->accounted[c]) continue;
         which[n++] = c;
         if (worst < 0 || w->f->summary[c].rhat > w->f->summary[worst].rhat) worst = c;
     }
@@ -470,7 +578,7 @@ static void few_draws(Warnings *w)
     for (long k = 0; k < w->f->n_quantities; k++) {
         const GmSummary *of = &w->f->summary[w->f->worst[k]];
         const double ess = of->ess_bulk < of->ess_tail ? of->ess_bulk : of->ess_tail;
-        if (!(ess < bound)) continue;
+        if (!(ess < bound) || w->accounted[w->f->worst[k]]) continue;
         which[n++] = w->f->worst[k];
         if (ess < least) {
             least = ess;
@@ -532,7 +640,7 @@ static void bounds(Warnings *w)
     for (long k = 0; k < w->f->n_quantities; k++) {
         const long c = w->f->quantity[k];
         double at = 0;
-        if (!is_unknown_array(s, &s->array[s->column[c].array])) continue;
+        if (!is_unknown_array(s, &s->array[s->column[c].array]) || w->accounted[c]) continue;
         const double part = at_a_bound(w, c, &at);
         if (part < 0.05) continue;
         which[n++] = c;
@@ -566,7 +674,7 @@ static void predictions(Warnings *w, const GmResponse *r, int n)
             begin(w, false, id, "The model does not replicate the data");
             say(w, "The %s of %s is %s than in %.4g %% of the replicates.", gm_response_statistic[q], r[k].name,
                 p < 0.5 ? "larger" : "smaller", 100 * fmax(p, 1 - p));
-            fputs("<p><a href=\"#predictive\">Replicates beside what was observed</a></p>\n", w->to);
+            refer(w, "predictive", "Replicates beside what was observed");
             ADVISE(w, "Look at which observations differ: heavier tails, more zeros, a spread that grows with the mean, groups left out.");
             end(w);
             break;
@@ -583,12 +691,14 @@ static void too_few(Warnings *w)
     end(w);
 }
 
-int gm_warnings(FILE *to, const GmStored *s, const GmFindings *f, const GmResponse *r, int n_responses, const char **first)
+int gm_warnings(FILE *to, GmWarningsForm form, const GmStored *s, const GmFindings *f, const GmResponse *r, int n_responses,
+                const char **first)
 {
-    Warnings w = {.to = to, .s = s, .f = f};
-    fputs("<ol class=\"warnings\">\n", to);
+    Warnings w = {.to = to, .form = form, .s = s, .f = f, .accounted = gm_alloc((size_t)s->n_columns, sizeof(bool))};
+    if (form == GM_WARNINGS_PAGE) fputs("<ol class=\"warnings\">\n", to);
     not_finite(&w);
     labels(&w);
+    runs_away(&w);
     stuck(&w);
     divergences(&w);
     energies(&w);
@@ -599,7 +709,8 @@ int gm_warnings(FILE *to, const GmStored *s, const GmFindings *f, const GmRespon
     bounds(&w);
     predictions(&w, r, n_responses);
     too_few(&w);
-    fputs("</ol>\n", to);
+    if (form == GM_WARNINGS_PAGE) fputs("</ol>\n", to);
+    free(w.accounted);
     *first = w.first;
     return w.n;
 }

@@ -1,0 +1,98 @@
+// compare.c -- `compare A B ...`: models by leave-one-out cross-validation, the best first, each with its difference from the best.
+//
+// Differences are of pairs: the same observation under both models, so that what is hard to predict for both cancels (Vehtari, Gelman and
+// Gabry 2017, section 5.2). For differences below 4, and few observations, their standard error is too optimistic (Sivula, Magnusson,
+// Matamoros and Vehtari 2020, arXiv:2008.10296).
+#include "after.h"
+
+#include <getopt.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { SMALL = 4 };
+
+typedef struct Compared {
+    const char *name;
+    GmLoo loo;
+} Compared;
+
+static int better_first(const void *a, const void *b)
+{
+    const double x = ((const Compared *)a)->loo.elpd_sum, y = ((const Compared *)b)->loo.elpd_sum;
+    return (x < y) - (x > y);
+}
+
+// false after a message: the observations of b are not those of a.
+static bool same_observations(const Compared *a, const Compared *b)
+{
+    if (a->loo.n != b->loo.n) {
+        gm_error("compare: %s has %ld observations, and %s has %ld: only models of the same ones are compared", b->name, b->loo.n, a->name,
+                 a->loo.n);
+        return false;
+    }
+    for (long i = 0; i < a->loo.n; i++)
+        if (strcmp(a->loo.name[i], b->loo.name[i]) != 0) {
+            gm_error("compare: observation %ld is %s of %s, and %s of %s: only models of the same ones are compared", i + 1, b->loo.name[i],
+                     b->name, a->loo.name[i], a->name);
+            return false;
+        }
+    return true;
+}
+
+static void print(const Compared *of, int n)
+{
+    int width = 5;
+    bool small = false;
+    const long rows = of[0].loo.n;
+    double *difference = gm_alloc((size_t)rows, sizeof *difference);
+    for (int m = 0; m < n; m++) width = (int)strlen(of[m].name) > width ? (int)strlen(of[m].name) : width;
+    printf("%ld observation%s, by %s\n\n%-*s  %10s  %8s  %10s  %8s  %8s  %7s\n", rows, rows > 1 ? "s" : "", of[0].loo.of, width, "",
+           "elpd_diff", "se_diff", "elpd_loo", "se", "p_loo", "bad k");
+    for (int m = 0; m < n; m++) {
+        double sum = 0;
+        for (long i = 0; i < rows; i++) sum += difference[i] = of[m].loo.elpd[i] - of[0].loo.elpd[i];
+        small |= m > 0 && fabs(sum) < SMALL;
+        printf("%-*s  %10.2f  %8.2f  %10.2f  %8.2f  %8.2f  %7ld\n", width, of[m].name, sum, gm_se_of_sum(difference, rows),
+               of[m].loo.elpd_sum, of[m].loo.elpd_se, of[m].loo.p_loo, of[m].loo.n_bad);
+    }
+    putchar('\n');
+    for (int m = 0; m < n; m++)
+        if (of[m].loo.n_bad > 0)
+            printf("Warning: Pareto k is above %.2f for %ld observation%s of %s: its elpd_loo, and differences from it, are not to be "
+                   "trusted.\n",
+                   of[m].loo.good, of[m].loo.n_bad, of[m].loo.n_bad > 1 ? "s" : "", of[m].name);
+    if (small)
+        printf("A difference below %d is small: the models predict about equally well, and its standard error is too optimistic.\n", SMALL);
+    free(difference);
+}
+
+int gm_compare(const GmModel *model, int argc, char **argv)
+{
+    GmLooOptions o = {0};
+    int status = gm_after_options(argc, argv, GROUP_COMPARE, "compare [options] DRAWS DRAWS ...", gm_loo_option, &o);
+    if (status >= 0) return status;
+    const int n = argc - optind;
+    if (n < 2) {
+        gm_error("compare: one model is given: compare A B, the NAMEs of `-o NAME` of two or more");
+        return GM_EXIT_USAGE;
+    }
+    Compared *of = gm_alloc((size_t)n, sizeof *of);
+    bool good = true;
+    for (int m = 0; m < n && good; m++) {
+        GmStored s = {0};
+        of[m].name = argv[optind + m];
+        char *command = gm_format("compare: %s", of[m].name);
+        good = gm_opened(&s, model, "compare", argv + optind + m, 1) && gm_loo_open(&of[m].loo, &s, &o, command) &&
+               (m == 0 || same_observations(&of[0], &of[m]));
+        gm_stored_close(&s);
+        free(command);
+    }
+    if (good) {
+        qsort(of, (size_t)n, sizeof *of, better_first);
+        print(of, n);
+    }
+    for (int m = 0; m < n; m++) gm_loo_close(&of[m].loo);
+    free(of);
+    return good ? GM_EXIT_OK : GM_EXIT_USAGE;
+}

@@ -1,0 +1,244 @@
+"""Commands about stored draws: the table of `summary` is that of the run, `diagnose` names causes alone, `loo` is ArviZ's, `compare` takes
+differences of pairs, and what does not go together is refused with one line.
+
+    after.py GMC DIRECTORY"""
+import csv
+import glob
+import json
+import os
+import random
+import subprocess
+import sys
+import warnings
+
+import numpy as np
+
+warnings.simplefilter("ignore")
+import arviz as az  # noqa: E402
+
+gmc, work = os.path.abspath(sys.argv[1]), sys.argv[2]
+failed = 0
+LINE = """data { int N; vector[N] y; vector[N] u; vector[N] x; }
+prior { a ~ normal(0, 5); b ~ normal(0, 5); s ~ half_normal(0, 2); }
+likelihood { for (i in 1:N) y[i] ~ normal(a + b * x[i], s); for (i in 1:N) u[i] ~ normal(a, 1); }
+"""
+LEVEL = """data { int N; vector[N] y; vector[N] u; }
+prior { a ~ normal(0, 5); s ~ half_normal(0, 2); }
+likelihood { for (i in 1:N) y[i] ~ normal(a, s); for (i in 1:N) u[i] ~ normal(a, 1); }
+"""
+MIXTURE = """data { int N; real y[N]; }
+prior { for (k in 1:2) mu[k] ~ normal(0, 10); for (k in 1:2) s[k] ~ half_normal(0, 2); w ~ dirichlet([1, 1]); }
+latent { for (i in 1:N) z[i] ~ categorical(w); }
+likelihood { for (i in 1:N) y[i] ~ normal(mu[z[i]], s[z[i]]); }
+"""
+SEPARATED = """data { int N; int<lower=0, upper=1> y[N]; vector[N] x; }
+prior { real a ~ flat(); real b ~ flat(); }
+likelihood { for (i in 1:N) y[i] ~ bernoulli_logit(a + b * x[i]); }
+"""
+
+
+def check(good, *what):
+    global failed
+    failed += not good
+    print("ok  " if good else "FAIL", *what)
+
+
+def run(*args, status=0):
+    done = subprocess.run(args, capture_output=True, text=True, cwd=work)
+    if done.returncode != status:
+        check(False, args, "ended with", done.returncode, done.stderr)
+    return done
+
+
+def refused(*args, said):
+    done = run(gmc, *args, status=2)
+    check(said in done.stderr and done.stderr.count("\n") == 1 and not done.stdout, "refused:", " ".join(args), done.stderr.strip())
+
+
+def make(name, model, data, *options, method=("--method", "gibbs")):
+    with open(os.path.join(work, name + ".gm"), "w") as f:
+        f.write(model)
+    with open(os.path.join(work, name + ".json"), "w") as f:
+        json.dump(data, f)
+    run(gmc, "-q", "--no-device", *method, name + ".gm", "-o", name)
+    return run("./" + name, name + ".json", "--seed", "1", "-q", "--overwrite", "-o", name, *options).stdout
+
+
+def pointwise(path):
+    with open(os.path.join(work, path)) as f:
+        rows = list(csv.DictReader(f))
+    return [r["observation"] for r in rows], {k: np.array([float(r[k]) for r in rows]) for k in ("elpd_loo", "p_loo", "pareto_k")}
+
+
+def by_arviz(name, responses, reff=None):
+    """ArviZ's loo of the files of a run, without values that are missing; log-likelihoods of several responses are added"""
+    data = az.from_cmdstan(sorted(glob.glob(os.path.join(work, name + "_[0-9].csv"))), log_likelihood=["log_lik_y", "log_lik_u"])
+    parts = [data.log_likelihood[r].values for r in responses]
+    parts = [np.where(np.isnan(p).all(axis=(0, 1)), 0, p) for p in parts] if len(parts) > 1 else parts
+    total = sum(parts)
+    total = total[:, :, ~np.isnan(total).all(axis=(0, 1))]
+    whole = az.from_dict(posterior={v: data.posterior[v].values for v in data.posterior}, log_likelihood={"y": total})
+    return az.loo(whole, pointwise=True, reff=reff)
+
+
+def same(said, loo, what):
+    got = {k: float(line.split()[i]) for line in said.splitlines() if line.startswith(("elpd_loo", "p_loo"))
+           for k, i in ((line.split()[0], 1), (line.split()[0] + " se", 2))}
+    check(abs(got["elpd_loo"] - loo.elpd_loo) < 0.006 and abs(got["elpd_loo se"] - loo.se) < 0.006 and
+          abs(got["p_loo"] - loo.p_loo) < 0.006, what, got, loo.elpd_loo, loo.se, loo.p_loo)
+
+
+def cross_validation(random_numbers):
+    x = [random_numbers.gauss(0, 1) for _ in range(60)]
+    y = [0.5 + 1.2 * v + random_numbers.gauss(0, 1) for v in x]
+    y[7], y[30] = 9.0, None
+    u = [0.5 + random_numbers.gauss(0, 1) for _ in x]
+    data = {"y": y, "u": u, "x": x}
+    said = make("line", LINE, data, "--log-lik", "--summary", "all")
+    make("level", LEVEL, {"y": y, "u": u}, "--log-lik", "--no-summary")
+    table = run(gmc, "summary", "line", "--summary", "all").stdout
+    check(table.splitlines()[:6] == said.splitlines()[:6] and len(table.splitlines()[3].split()) == 10, "summary is the run's table", table)
+    check(run("./line", "summary", "line", "--summary", "all").stdout == table, "a program has it, too")
+    rows = list(csv.reader(run(gmc, "summary", "line", "--summary", "csv", "--quantiles", "2.5,97.5").stdout.splitlines()))
+    check(rows[0][4:6] == ["2.5%", "97.5%"] and [r[0] for r in rows] == ["variable", "lp__", "a", "b", "s"], "as data", rows)
+    check(json.loads(run(gmc, "summary", "line", "--summary", "json").stdout)["draws"] == 1000, "as an object")
+    check("No warnings" in run(gmc, "diagnose", "line").stdout, "nothing is wrong with it")
+    run(gmc, "report", "line", "-o", "line.html")
+
+    for options, responses, reff in ((["--log-lik", "y"], ["log_lik_y"], None), (["--log-lik", "log_lik_u"], ["log_lik_u"], None),
+                                     (["--log-lik", "y", "--r-eff", "0.4"], ["log_lik_y"], 0.4), ([], ["log_lik_y", "log_lik_u"], None)):
+        said = run(gmc, "loo", "line", "--pointwise", "point.csv", *options).stdout
+        loo = by_arviz("line", responses, reff)
+        names, got = pointwise("point.csv")
+        check(len(names) == len(loo.loo_i) == (59 if responses == ["log_lik_y"] else 60), options, len(names), "observations")
+        # sums are added in another order
+        check(np.abs(got["elpd_loo"] - loo.loo_i.values).max() < 1e-10, options, "elpd of each",
+              np.abs(got["elpd_loo"] - loo.loo_i.values).max())
+        check(np.abs(got["pareto_k"] - loo.pareto_k.values).max() < 1e-8, options, "k of each")
+        check(abs(got["elpd_loo"].sum() - loo.elpd_loo) < 1e-8 and abs(got["p_loo"].sum() - loo.p_loo) < 1e-8, options, "sums")
+        same(said, loo, options)
+        check(" + ".join(responses) in said, "it says of which responses", said.splitlines()[0])
+        if responses == ["log_lik_y"]:
+            check("above it for %d," % (loo.pareto_k > loo.good_k).sum() in said and "log_lik_y[8]" in said, "the outlier", said)
+    # the efficiency of an observation's likelihood is that of ArviZ, too
+    data = az.from_cmdstan(sorted(glob.glob(os.path.join(work, "line_[0-9].csv"))), log_likelihood=["log_lik_y", "log_lik_u"])
+    likelihood = data.log_likelihood["log_lik_u"].values
+    run(gmc, "loo", "line", "--log-lik", "u", "--r-eff", "each", "--pointwise", "point.csv")
+    _, got = pointwise("point.csv")
+    for i in (0, 20, 40):
+        reff = az.ess(np.exp(likelihood[:, :, i]), method="mean") / likelihood[:, :, i].size
+        smooth, k = az.psislw(-likelihood[:, :, i].reshape(1, -1), reff)
+        check(abs(got["pareto_k"][i] - k) < 1e-8, "efficiency of observation", i, got["pareto_k"][i], k)
+
+    lines = [line.split() for line in run(gmc, "compare", "level", "line", "--log-lik", "y").stdout.splitlines()]
+    rows = {line[0]: [float(v) for v in line[1:]] for line in lines if line and line[0] in ("line", "level")}
+    a, b = by_arviz("line", ["log_lik_y"]), by_arviz("level", ["log_lik_y"])
+    difference = b.loo_i.values - a.loo_i.values
+    check(list(rows) == ["line", "level"] and rows["line"][:2] == [0, 0], "the best is first", rows)
+    check(abs(rows["level"][0] - difference.sum()) < 0.006 and
+          abs(rows["level"][1] - np.sqrt(len(difference) * np.var(difference))) < 0.006, "a difference of pairs", rows)
+
+
+def causes(random_numbers):
+    z = [random_numbers.gauss(-2 if random_numbers.random() < 0.5 else 2, 1) for _ in range(100)]
+    for seed in ("3", "4", "5", "6"):                            # until chains number components differently
+        make("mixture", MIXTURE, {"y": z}, "--params", "all", "--seed", seed, "--no-summary")
+        said = run(gmc, "diagnose", "mixture").stdout
+        if "Label" in said:
+            break
+    check("\n1. Label switching" in said and "\n2." not in said, "labels alone explain it", said)
+    said = run(gmc, "summary", "mixture").stdout
+    check(said.count("Warning:") == 1 and "ascending order" in said, "and a line says so", said[-400:])
+    # a fault besides: an unknown that has nothing to do with labels
+    for chain in range(1, 5):
+        with open(os.path.join(work, "mixture_%d.csv" % chain)) as f:
+            lines = f.read().splitlines()
+        shifted = [line if line[0] == "#" else line + (",other" if line.startswith("lp__") else ",%g" % random_numbers.gauss(chain, 1))
+                   for line in lines]
+        with open(os.path.join(work, "faulty_%d.csv" % chain), "w") as f:
+            f.write("\n".join(shifted) + "\n")
+    said = run(gmc, "diagnose", "faulty").stdout
+    check("1. Label switching" in said and "R-hat is above 1.01 for 1 of" in said and "worst: other" in said,
+          "what labels do not explain", said)
+    x = [random_numbers.gauss(0, 1) for _ in range(40)]
+    make("separated", SEPARATED, {"x": x, "y": [int(v > 0.1) for v in x]}, "--no-summary", method=())
+    said = run(gmc, "diagnose", "separated").stdout
+    check("\n1. Draws that go to infinity" in said and "\n2." not in said, "separation alone", said)
+    growing = {c: [random_numbers.gauss(0, 1) + 0.02 * c * i for i in range(1000)] for c in (1, 2)}
+    settled = {c: [random_numbers.gauss(0, 1) + 20 * c * (1 - 0.99 ** i) for i in range(1000)] for c in (1, 2)}
+    for name, drift in (("growing", growing), ("settled", settled)):
+        for chain in (1, 2):
+            with open(os.path.join(work, "%s_%d.csv" % (name, chain)), "w") as f:
+                f.write("lp__,q\n" + "".join("-1,%g\n" % v for v in drift[chain]))
+        said = run(gmc, "diagnose", name).stdout
+        check(("Draws that go to infinity" in said) == (name == "growing"), "draws that are", name, said)
+    slow = [random_numbers.gauss(0, 1)]
+    for _ in range(1999):
+        slow.append(0.98 * slow[-1] + 0.2 * random_numbers.gauss(0, 1))
+    for chain in (1, 2):
+        with open(os.path.join(work, "slow_%d.csv" % chain), "w") as f:
+            f.write("lp__,q,divergent__\n" + "".join("-1,%g,%d\n" % (v, v > 2) for v in slow[1000 * (chain - 1):1000 * chain]))
+    said = run(gmc, "diagnose", "slow").stdout
+    check("Draws that go to infinity" not in said and "effective sample size is below" in said, "too few draws", said)
+
+
+def misuse():
+    text = {name: open(os.path.join(work, name)).read() for name in ("line_1.csv", "line_2.csv")}
+
+    def changed(name, change, source="line_1.csv"):
+        with open(os.path.join(work, name), "w") as f:
+            f.write(change(text[source]))
+
+    def with_cell(value):
+        lines = text["line_1.csv"].splitlines()
+        rows = [i for i, line in enumerate(lines) if line[0] != "#"]
+        cells, titles = lines[rows[5]].split(","), lines[rows[0]].split(",")
+        cells[titles.index("log_lik_y.3")] = value
+        lines[rows[5]] = ",".join(cells)
+        return "\n".join(lines) + "\n"
+
+    changed("nan_1.csv", lambda _: with_cell("NaN"))
+    changed("zero_1.csv", lambda _: with_cell("-inf"))
+    changed("two_1.csv", lambda t: t)
+    changed("two_2.csv", lambda t: "\n".join(t.splitlines()[:-10]) + "\n", "line_2.csv")
+    changed("cut_1.csv", lambda t: t[:5000])
+    changed("few_1.csv", lambda t: "\n".join(line for line in t.splitlines() if line[0] != "#").split("\n", 8)[0] + "\n" +
+            "\n".join([line for line in t.splitlines() if line[0] != "#"][1:6]) + "\n")
+    rows = LEVEL.replace("for (i in 1:N) u", "for (i in 1:N - 1) u")
+    make("shorter", rows, {"y": [1.0, 2.0, 0.5, 3.0], "u": [1.0, 2.0, 0.5, 3.0]}, "--log-lik", "--no-summary")
+    refused("loo", "mixture", said="have no log-likelihoods")
+    refused("compare", "line", "mixture", said="compare: mixture: the draws have no log-likelihoods")
+    refused("loo", "nosuch", said="there are no draws nosuch_1.csv")
+    refused("loo", said="no draws are given")
+    for command in ("loo", "summary", "diagnose"):
+        refused(command, "two", said="chains of one run have equally many")
+        refused(command, "cut", said="cut off")
+        refused(command, "line_1.csv", "mixture_1.csv", said="these are draws of the model")
+    refused("loo", "nan", "--log-lik", "y", said="log_lik_y[3] is NaN, not a number, in draw 5 of chain 1")
+    refused("loo", "zero", "--log-lik", "y", said="log_lik_y[3] is -infinite")
+    refused("loo", "few", said="at least 8 a chain")
+    refused("loo", "line", "--log-lik", "q", said="no columns q")
+    refused("loo", "line", "--log-lik", "y,y", said="named twice")
+    refused("loo", "line", "--r-eff", "0", said="no number above 0")
+    refused("loo", "line", "--pointwise", "line_1.csv", said="it is a file that is read")
+    refused("compare", "line", said="one model is given")
+    refused("compare", "line", "shorter", "--log-lik", "y", said="has 4 observations, and line has 59")
+    refused("compare", "line", "level", "two", said="chains of one run have equally many")
+    with open(os.path.join(work, "renamed_1.csv"), "w") as f:
+        f.write(text["line_1.csv"].replace("log_lik_y.", "log_lik_v."))
+    refused("compare", "line", "line_1.csv", "renamed_1.csv", "--log-lik", "u,q", said="no columns q")
+    made = run(gmc, "loo", "line_1.csv").stdout
+    check("1 chain, 1000 draws" in made, "one chain", made)
+    refused("summary", "line", "--summary", "xml", said="nor all, csv or json")
+    check(not os.path.exists(os.path.join(work, "report.html")), "nothing else is written")
+
+
+def main():
+    random_numbers = random.Random(3)
+    cross_validation(random_numbers)
+    causes(random_numbers)
+    misuse()
+    return failed > 0
+
+
+sys.exit(main())
