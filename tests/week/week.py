@@ -2,8 +2,7 @@
 
     week.py GMC FOLDER
 
-False alarms: the coverage of county effects below has a binomial law; less than 16 of 20 in 90 % intervals happens once in 23 such weeks for
-random data, and never here, since data and seeds are fixed."""
+False alarms: none, since data and seeds are fixed. For random data fewer than 16 of 20 effects are in their 90 % intervals once in 23 weeks."""
 import glob
 import os
 import random
@@ -55,7 +54,8 @@ def table():
         f.write("county,basement,log_radon\n")
         for i in range(300):
             county, basement = COUNTIES[i % 20 if i < 40 else draw.randrange(20)], int(draw.random() < 0.8)
-            f.write("%s,%d,%s\n" % (county, basement, "NA" if i == 100 else "%.4f" % (effect[county] + 0.7 * basement + draw.gauss(0, 0.7))))
+            radon = effect[county] + 0.7 * basement + draw.gauss(0, 0.7)
+            f.write("%s,%d,%s\n" % (county, basement, "NA" if i == 100 else "%.4f" % radon))
     return effect
 
 
@@ -94,12 +94,13 @@ check(list(inference.posterior.a.coords["J"].values) == sorted(COUNTIES), "coord
 low, high = np.quantile(inference.posterior.a.values, [0.05, 0.95], axis=(0, 1))
 inside = sum(l < effect[c] < h for c, l, h in zip(sorted(COUNTIES), low, high))
 check(inside >= 16, "90 % intervals have 16 of 20 effects at least", inside)
-known = az.InferenceData(posterior=inference.posterior, log_likelihood=inference.log_likelihood.sel(N=inference.log_likelihood.N != 101))
+known = inference.log_likelihood.sel(N=inference.log_likelihood.N != 101)
+known = az.InferenceData(posterior=inference.posterior, log_likelihood=known)
 loo, reff = az.loo(known), run(gmc, "loo", "varying")
 check(("%.1f" % loo.elpd_loo) in reff and (loo.pareto_k.values < 0.7).all(), "az.loo of the houses whose radon is known is gmc's", loo, reff)
-total = inference.log_prior.lprior if "lprior" in inference.log_prior else list(inference.log_prior.data_vars.values())[0]
-check(np.allclose(total + inference.log_likelihood.log_radon.sum(list(inference.log_likelihood.log_radon.dims[2:])), inference.sample_stats.lp,
-                  atol=1e-8), "log prior and log-likelihoods make the log density")
+total, terms = list(inference.log_prior.data_vars.values())[0], inference.log_likelihood.log_radon
+check(np.allclose(total + terms.sum(list(terms.dims[2:])), inference.sample_stats.lp, atol=1e-8),
+      "log prior and log-likelihoods make the log density")
 
 # Thursday night: killed three times
 whole = ["./varying", "homes.csv", "--seed", "7", "-q", "--no-summary", "--samples", "4000"]
