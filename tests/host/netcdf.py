@@ -155,7 +155,8 @@ for how, name in ((signal.SIGINT, "ended"), (signal.SIGKILL, "killed")):
         run.stderr.read()
     left = glob.glob(name + "*")
     if how == signal.SIGKILL: check(not left, "a run that is killed leaves no file", left)
-    else: check(sorted(left) == ["ended.nc", "ended_run.json"] and az.from_netcdf("ended.nc").posterior.sizes["draw"] > 0, "an interrupted run has its draws", left)
+    else: check(sorted(left) == ["ended.nc", "ended_run.json"] and az.from_netcdf("ended.nc").posterior.sizes["draw"] > 0,
+                "an interrupted run has its draws", left)
 said = fit(funnel, "-o", "none.nc", env={"GM_NETCDF": "/nowhere/libnetcdf.so"})
 check(said.returncode == 2 and b"apt-get install libnetcdf19" in said.stderr and said.stderr.count(b"\n") == 1, "without the library", said)
 said = fit(program("named", "prior { draw ~ normal(0, 1); }\n"), "-o", "none.nc")

@@ -2,7 +2,8 @@
 
     week.py GMC FOLDER
 
-False alarms: none, since data and seeds are fixed. For random data fewer than 16 of 20 effects are in their 90 % intervals once in 23 weeks."""
+False alarms: none, since data and seeds are fixed. For random data fewer than 16 of 20 effects are in their 90 % intervals once in
+23 weeks."""
 import glob
 import os
 import random
@@ -97,7 +98,7 @@ check(inside >= 16, "90 % intervals have 16 of 20 effects at least", inside)
 known = inference.log_likelihood.sel(N=inference.log_likelihood.N != 101)
 known = az.InferenceData(posterior=inference.posterior, log_likelihood=known)
 loo, reff = az.loo(known), run(gmc, "loo", "varying")
-check(("%.1f" % loo.elpd_loo) in reff and (loo.pareto_k.values < 0.7).all(), "az.loo of the houses whose radon is known is gmc's", loo, reff)
+check(("%.1f" % loo.elpd_loo) in reff and (loo.pareto_k.values < 0.7).all(), "az.loo of the houses that are known is gmc's", loo, reff)
 total, terms = list(inference.log_prior.data_vars.values())[0], inference.log_likelihood.log_radon
 check(np.allclose(total + terms.sum(list(terms.dims[2:])), inference.sample_stats.lp, atol=1e-8),
       "log prior and log-likelihoods make the log density")
