@@ -16,6 +16,8 @@ import arviz as az  # noqa: E402
 
 gmc, work = sys.argv[1:3]
 os.chdir(work)
+for old in filter(os.path.isfile, glob.glob("*")):  # draws of an earlier run are not replaced
+    os.remove(old)
 RADON = """model radon
 data { int N, J; int<lower=1, upper=J> county[N]; vector[N] x; vector[N] y; int<lower=0> k[N]; }
 prior { mu ~ normal(0, 10); vector[2] b ~ normal(0, 10); tau ~ half_normal(0, 5); s ~ half_normal(0, 5);
@@ -150,7 +152,8 @@ check(stats.diverging.dtype == bool and list(stats.chain.values) == [3, 4], "typ
 long = ["--seed", "1", "--no-summary", "--samples", "200000", "--thin", "100", "--warmup", "10", "--chains", "2", "--refresh", "1000"]
 for how, name in ((signal.SIGINT, "ended"), (signal.SIGKILL, "killed")):
     with subprocess.Popen([funnel, *long, "-o", name + ".nc"], stderr=subprocess.PIPE) as run:
-        while b"sweep 1000" not in run.stderr.readline(): pass
+        for line in run.stderr:
+            if b"sweep 1000" in line: break
         run.send_signal(how)
         run.stderr.read()
     left = glob.glob(name + "*")
