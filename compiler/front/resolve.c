@@ -726,7 +726,8 @@ static void check_twice(Resolve *r, Decl *d, bool drawn)
             bool whole = x->lhs->kind == AST_NAME || y->lhs->kind == AST_NAME;
             if (!whole && !same_elements(x->lhs, y->lhs)) continue;
             Diag *m = diag(r->d, y->lhs->span, drawn ? DIAG_E0202 : DIAG_E0201, d->name);
-            diag_help(m, "the first is on line %d", span_line(x->span));
+            if (x->span.source == y->lhs->span.source) diag_help(m, "the first is on line %d", span_line(x->span));
+            else diag_help(m, "the first is in %s", span_place(r->a, x->span));
             if (drawn) diag_help(m, "another factor of the joint density is written target += ...;");
             d->poisoned = true;
             return;

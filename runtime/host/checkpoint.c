@@ -193,7 +193,7 @@ void gm_checkpoint_write(GmCheckpoint *c, const GmCheckpointed *of, const GmOpti
     c->written = gm_seconds();
     if (!gm_draws_on_disk(of->draws) || (of->early && !gm_draws_on_disk(of->early))) return;
     c->seed = o->seed;
-    c->samples = o->samples;
+    c->samples = of->enough ? of->kept : o->samples;
     c->sweeps = of->run->sweep;
     c->kept = of->kept;
     c->early = of->early_kept;

@@ -50,13 +50,16 @@ static bool leaf(const json_t *node, GmType type, double *out, const char **why)
     return false;
 }
 
-// A string, or a number where --levels may name it.
+// A string, or what is a number where names may be: --levels may name it, and it may not stand among names.
 static GmTextIs text_is(GmValue *v, long at, const json_t *node, const char **why)
 {
-    if (json_is_string(node)) return gm_read_text(v, at, json_string_value(node), why);
-    if (!v->may_be_names || !json_is_integer(node)) return GM_TEXT_OTHER;
     char number[32];
-    snprintf(number, sizeof number, "%lld", (long long)json_integer_value(node));
+    if (json_is_string(node)) return gm_read_text(v, at, json_string_value(node), why);
+    if (!v->may_be_names) return GM_TEXT_OTHER;
+    if (json_is_integer(node)) snprintf(number, sizeof number, "%lld", (long long)json_integer_value(node));
+    else if (json_is_real(node)) snprintf(number, sizeof number, "%.17g", json_real_value(node));
+    else if (json_is_boolean(node)) snprintf(number, sizeof number, "%d", json_is_true(node));
+    else return GM_TEXT_OTHER;
     return gm_read_text(v, at, number, why);
 }
 

@@ -787,6 +787,7 @@ typedef struct GmCheckpoint {
 } GmCheckpoint;
 
 typedef struct GmCheckpointed {  // what is saved of a run
+    bool enough;  // a rule has ended the run
     GmMemory *memory;
     GmRun *run;
     GmTrials *selected;

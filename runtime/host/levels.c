@@ -242,6 +242,11 @@ GmTextIs gm_read_text(GmValue *v, long at, const char *text, const char **why)
     long day;
     const char *not_date = NULL;
     if (as_days && is_date(text, &day, &not_date)) {
+        if (v->names) {
+            *why = "is a date, and names stand above it: all are names, or none";
+            return GM_TEXT_REFUSED;
+        }
+        if (v->first_number < 0) v->first_number = at;
         if (gm_store(v->type, v->elements, at, (double)(day - first_day), why)) return GM_TEXT_STORED;
         return GM_TEXT_REFUSED;
     }
@@ -470,6 +475,10 @@ bool gm_levels_settle(GmLevelSets *sets, const GmModel *m, GmValues *values, con
         if (!again) say(l, m, values);
         for (int f = 0; f < m->n_data; f++) {
             GmValue *v = in_set(l, m, f) ? gm_values_find(values, m->data[f].name) : NULL;
+            if (again && v && !v->names && v->may_be_names && v->first_number >= 0) {
+                gm_error("%s: %s is given by number, and was given by name in the run", v->source, v->name);
+                return false;
+            }
             if (v && v->names && !code(v, l, again ? "of the run" : "that --levels names")) return false;
         }
         if (!count(l, m, values)) return false;

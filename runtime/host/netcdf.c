@@ -47,6 +47,9 @@ bool gm_netcdf_open(void)
 #define X(type, name, arguments) found = found && gm_library_symbol(library, #name, &lib.name);
     NETCDF(X)
 #undef X
+    // HDF5 closes what is open when the program ends, and faults where a disk was full
+    int (*leave_at_exit)(void);
+    if (found && gm_library_symbol(library, "H5dont_atexit", &leave_at_exit)) leave_at_exit();
     if (!found) gm_error("--format netcdf: the library of NetCDF is not found (apt-get install libnetcdf19)");
     return found;
 }
@@ -148,11 +151,14 @@ static int draw_dimensions(Writer *w, Group *g, int *dim)
 
 static bool is_of_draws(const char *name) { return strcmp(name, "chain") == 0 || strcmp(name, "draw") == 0; }
 
-// A dimension is called by the size that it has in the model, `J`, or as ArviZ calls those without a name.
+// A dimension is called by the size that it has in the model, `J`, or as ArviZ calls those without a name. Readers take no dimension twice:
+// the columns of a square matrix have one of their own.
 static int extent_dimension(Writer *w, Group *g, const char *variable, const GmField *field, const GmShape *s, int k)
 {
     const int size = field->extent_of[k];
     const char *named = size ? w->model->data[size - 1].name : NULL;
+    for (int before = 0; before < k && size; before++)
+        if (field->extent_of[before] == size) named = NULL;
     char *name = named && !is_of_draws(named) ? gm_copy_text(named) : gm_format("%s_dim_%d", variable, k);
     const int id = dimension(w, g, name, s->dim[k], gm_levels_of_size(&w->d->data->levels, size), NULL, 1);
     free(name);
@@ -443,7 +449,12 @@ bool gm_netcdf_may_hold(const GmDraws *d)
                  d->model->state[f].name);
         return false;
     }
-    return true;
+    char *path = gm_format("%s.nc", d->options->output);
+    GmFile out;
+    const bool good = gm_output_open(&out, path, false);  // what can be known now of the folder
+    if (good) gm_file_drop(&out);
+    free(path);
+    return good;
 }
 
 bool gm_netcdf_write(const GmDraws *d)

@@ -74,6 +74,7 @@ static bool all_may_be_written(const GmOptions *o, bool levels, bool asks)
         return may_be_written(asks, gm_format("%s.csv", name)) && may_be_written(asks, gm_format("%s.json", name)) &&
                may_be_written(asks, gm_format("%s_trace.csv", name));
     if (o->format != GM_FORMAT_CSV && !may_be_written(asks, gm_format("%s.nc", name))) return false;
+    if (o->status && !may_be_written(asks, gm_format("%s.status.json", name))) return false;
     if (o->moments && !may_be_written(asks, gm_format("%s_moments.csv", name))) return false;
     for (int c = o->first_chain; c < o->first_chain + o->chains; c++)
         if ((o->format != GM_FORMAT_NETCDF && !may_be_written(asks, gm_format("%s_%d.csv", name, c))) ||

@@ -158,9 +158,10 @@ static void profile_print(FILE *to, const Fit *f)
 }
 
 // What a checkpoint is made of. All chains have made the same sweeps.
-static GmCheckpointed checkpointed(Fit *f)
+static GmCheckpointed checkpointed(Fit *f, bool enough)
 {
-    return (GmCheckpointed){.memory = &f->memory,
+    return (GmCheckpointed){.enough = enough,
+                            .memory = &f->memory,
                             .run = &f->run,
                             .selected = f->selected,
                             .restarts = f->restarts,
@@ -170,16 +171,16 @@ static GmCheckpointed checkpointed(Fit *f)
                             .early_kept = f->early_kept ? f->early_kept[0] : 0};
 }
 
-static void write_checkpoint(Fit *f)
+static void write_checkpoint(Fit *f, bool enough)
 {
-    const GmCheckpointed all = checkpointed(f);
+    const GmCheckpointed all = checkpointed(f, enough);
     gm_checkpoint_write(&f->checkpoint, &all, &f->options);
 }
 
 // Before the first sweep of a run, or of what is left of it. false after a message.
 static bool begin_or_go_on(Fit *f)
 {
-    const GmCheckpointed all = checkpointed(f);
+    const GmCheckpointed all = checkpointed(f, false);
     if (f->options.why) return true;
     if (!f->checkpoint.goes_on)
         for (int c = 0; c < f->options.chains && f->early_kept; c++) gm_draws_begin(&f->early, &f->run, f->selected, f->restarts, c);
@@ -233,7 +234,8 @@ static int sample(Fit *f)
     if (!begin_or_go_on(f)) return GM_EXIT_USAGE;
     f->watches = o->stop_on_divergence || o->status;
     f->live = gm_live_open(f->model, o, &f->draws, &f->stop, f->run.sweep, total, f->draws.kept);
-    bool enough = false;
+    // a run that goes on may have ended so
+    bool enough = f->run.sweep > o->warmup && gm_stop_enough(&f->stop, f->model, o, &f->draws);
     const long first = f->first = progress.first = f->run.sweep;
     while (f->run.sweep < total && status == GM_EXIT_OK && !enough) {
         if (f->run.batch > total - f->run.sweep) f->run.batch = total - f->run.sweep;
@@ -272,10 +274,11 @@ static int sample(Fit *f)
         else if (status == GM_EXIT_OK) status = wants_to_end(f, total, &enough);
         gm_live_at(f->live, f->run.sweep, f->draws.kept);
         gm_progress_show(&progress, f->run.sweep);
-        if (f->checkpoint.asked && status == GM_EXIT_OK && gm_seconds() - f->checkpoint.written >= f->checkpoint.every) write_checkpoint(f);
+        if (f->checkpoint.asked && status == GM_EXIT_OK && gm_seconds() - f->checkpoint.written >= f->checkpoint.every)
+            write_checkpoint(f, enough);
     }
     if (status == GM_EXIT_OK && !enough && gm_stop_rules(o)) status = f->stop.lacks_ess || o->until_rhat <= 0 ? GM_EXIT_FEW : GM_EXIT_APART;
-    if (f->checkpoint.asked && f->run.sweep > first && status != GM_EXIT_FAULT && status != GM_EXIT_DIVERGED) write_checkpoint(f);
+    if (f->checkpoint.asked && f->run.sweep > first && status != GM_EXIT_FAULT && status != GM_EXIT_DIVERGED) write_checkpoint(f, enough);
     gm_live_stop(f->live);
     f->sweeps = f->run.sweep;
     f->sweep_seconds = gm_seconds() - started;
@@ -457,9 +460,9 @@ static int finish(Fit *f, int status)
     if (f->early_kept && !gm_draws_finish(&f->early)) status = GM_EXIT_FAULT;
     if (!gm_draws_finish(&f->draws)) status = GM_EXIT_FAULT;
     if (f->draws.kept > 0 && !write_levels(f)) status = GM_EXIT_FAULT;
-    if (f->draws.kept > 0 && f->options.output && f->options.format != GM_FORMAT_CSV && !gm_netcdf_write(&f->draws))
-        status = GM_EXIT_FAULT;
-    explain_end(f, status);
+    const bool whole = f->draws.kept == 0 || !f->options.output || f->options.format == GM_FORMAT_CSV || gm_netcdf_write(&f->draws);
+    if (!whole) status = GM_EXIT_FAULT;
+    if (whole || f->options.format != GM_FORMAT_NETCDF) explain_end(f, status);  // else nothing is kept, which was said
     if (is_in_order(status) && impossible(f)) status = GM_EXIT_FAULT;
     if (f->moments && f->draws.kept > 0 && f->options.output && !gm_moments_write(f->moments, f->options.output, f->options.digits))
         status = GM_EXIT_FAULT;

@@ -130,6 +130,12 @@ def one(cell, at=5):
 
 refused("a number among names", "`12` is a number, and names stand above it", radon, put("bad.csv", table(("county", "x", "y"), one("12"))))
 refused("names among numbers", "is a name, and numbers stand above it", radon, put("bad.csv", table(("county", "x", "y"), one("3", 0))))
+for other in ("true", "false", "1e9", "0e0", "2.0"):  # what JSON writes as no string is no name, and no code beside names
+    mixed = '{"county": [%s], "x": [1, 2, 3], "y": [1, 2, 3]}'
+    refused(other + " above names", "numbers stand above it", radon, put("bad.json", mixed % (other + ', "b", "a"')))
+    refused(other + " below names", "names stand above it", radon, put("bad.json", mixed % ('"b", "a", ' + other)))
+refused("a date among names", "is a date, and names stand above it", radon, "--dates", "2024-01-01",
+        put("bad.csv", table(("county", "x", "y"), one("2024-01-02"))))
 refused("a name that is missing", "county[6] is missing", radon, put("bad.csv", table(("county", "x", "y"), one("NA"))))
 refused("an empty name", "county[6] is missing", radon, put("bad.csv", table(("county", "x", "y"), one(""))))
 refused("an empty string", "county[6] is missing", radon, put("bad.json", open("names.json").read().replace('"Doe, John"', '""', 1)))

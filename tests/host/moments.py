@@ -28,7 +28,8 @@ def check(good, what, *more):
 
 
 def fit(*arguments, of="./fit"):
-    return subprocess.run([of, "--seed", "1", *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    again = ["--overwrite"] if "-o" in arguments else []
+    return subprocess.run([of, "--seed", "1", *again, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
 
 
 def columns(name):

@@ -42,7 +42,8 @@ def program(name, text, *flags):
 
 
 def fit(of, *arguments, env=None):
-    return subprocess.run([of, "--seed", "1", "-q", "--no-summary", *arguments], stderr=subprocess.PIPE, env=env and {**os.environ, **env})
+    command = [of, "--seed", "1", "-q", "--no-summary", "--overwrite", *arguments]
+    return subprocess.run(command, stderr=subprocess.PIPE, env=env and {**os.environ, **env})
 
 
 def columns(name):
@@ -147,6 +148,13 @@ for name, column in (("lp", "lp"), ("acceptance_rate", "accept_stat"), ("step_si
                      ("n_steps", "n_leapfrog"), ("diverging", "divergent"), ("energy", "energy")):
     check(np.array_equal(stats[name].values, table[column + "__"]), "sample_stats", name)
 check(stats.diverging.dtype == bool and list(stats.chain.values) == [3, 4], "types of NUTS, and chains", stats)
+
+# A square matrix: each of its dimensions has a name of its own, as readers want it.
+square = program("square", "data { int K; cov_matrix[K] V; }\nprior { S ~ inv_wishart(K + 4, V); }\n")
+with open("square.json", "w") as f: f.write('{"K": 3, "V": [[1, 0.2, 0], [0.2, 1, 0], [0, 0, 2]]}')
+fit(square, "square.json", "-o", "square.nc", "--samples", "100")
+dims = az.from_netcdf("square.nc").posterior.S.dims
+check(dims == ("chain", "draw", "K", "S_dim_1") and len(az.summary(az.from_netcdf("square.nc"))) == 9, "a square matrix", dims)
 
 # A run that ends early, one that is killed, and what is refused.
 long = ["--seed", "1", "--no-summary", "--samples", "200000", "--thin", "100", "--warmup", "10", "--chains", "2", "--refresh", "1000"]
