@@ -155,8 +155,8 @@ with Workplace() as w:
         lines = [line.strip() for line in f if line[0] != "#"]
     print("logistic regression: csv %s" % ("says the same" if dict(zip(lines[0].split(","), map(float, lines[1].split(","))))["b.4"]
                                            == m["b"][3] else "differs"))
-    ran = subprocess.run([program, data, "--init", program + "_mode.json", "--seed", "1", "--warmup", "0", "--samples", "5", "-q",
-                          "--no-summary"], capture_output=True, text=True)
+    ran = subprocess.run([program, data, "--init", program + "_mode.json", "--seed", "1", "--warmup", "0", "--samples", "5", "-q"],
+                         capture_output=True, text=True)
     print("logistic regression: starting there gives %d%s" % (ran.returncode, ran.stderr))
 
     J = 6

@@ -32,7 +32,7 @@ NOWHERE = SERIES.replace("0.5", "-1 - square(c)").replace("- 0.1 * k", "- square
 
 
 def run(program, data, seed, *more):
-    return subprocess.run([program, data, "--seed", str(seed), "--warmup", "20", "--samples", "5", "-q", "--no-summary", *more],
+    return subprocess.run([program, data, "--seed", str(seed), "--warmup", "20", "--samples", "5", "-q", *more],
                           capture_output=True, text=True)
 
 
