@@ -214,7 +214,8 @@ format:
 demo: need-build
 	$(Q)$(MAKE) --no-print-directory all
 	$(BUILD)/gmc examples/horseshoe_probit/horseshoe_probit.gm -o $(BUILD)/horseshoe_probit
-	cd examples/horseshoe_probit && ../../$(BUILD)/horseshoe_probit emails.csv X=emails.csv:make-capitalTotal --samples 5000 --params alpha,tau,beta --seed 1 --overwrite -o ../../$(BUILD)/draws
+	cd examples/horseshoe_probit && ../../$(BUILD)/horseshoe_probit emails.csv X=emails.csv:make-capitalTotal \
+	    --samples 5000 --params alpha,tau,beta --seed 1 --overwrite -o ../../$(BUILD)/draws
 
 # Five papers: their models, checked and timed, in two minutes; curves in build/papers. make papers PAPERS="--full --device gpu"
 papers: all

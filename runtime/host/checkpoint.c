@@ -69,6 +69,7 @@ static void save_head(GmCheckpoint *c, GmSaved *s, char **settings)
     GM_SAVED(s, c->seed);
     GM_SAVED(s, c->data);
     GM_SAVED(s, c->samples);
+    GM_SAVED(s, c->enough);
     GM_SAVED(s, c->sweeps);
     GM_SAVED(s, c->kept);
     GM_SAVED(s, c->early);
@@ -110,7 +111,7 @@ static bool go_on(GmCheckpoint *c, GmOptions *o, const char *flag)
     }
     free(here);
     free(there);
-    if (good && o->append && c->kept < c->samples) {
+    if (good && o->append && c->kept < c->samples && !c->enough) {
         gm_error("--append: the run of %s has not ended: it has %ld of %ld draws. --resume ends it", c->path, c->kept, c->samples);
         good = false;
     }
@@ -193,7 +194,8 @@ void gm_checkpoint_write(GmCheckpoint *c, const GmCheckpointed *of, const GmOpti
     c->written = gm_seconds();
     if (!gm_draws_on_disk(of->draws) || (of->early && !gm_draws_on_disk(of->early))) return;
     c->seed = o->seed;
-    c->samples = of->enough ? of->kept : o->samples;
+    c->samples = o->samples;
+    c->enough = of->enough;
     c->sweeps = of->run->sweep;
     c->kept = of->kept;
     c->early = of->early_kept;

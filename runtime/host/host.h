@@ -719,7 +719,7 @@ typedef struct GmStop {
     _Atomic long first, divergences;  // sweeps after warm-up up to the first divergent transition; how many there were
     _Atomic int chain;                // of the first
     long worst;                       // column that was not good enough when the rules looked last
-    bool lacks_ess;                   // of effective draws; else of R-hat
+    bool lacks_ess;                   // of effective sample size; else of R-hat
 } GmStop;
 
 void gm_stop_open(GmStop *s);                                    // time is counted from here
@@ -778,6 +778,7 @@ enum { GM_CHECKPOINT_SECONDS = 60 };
 
 typedef struct GmCheckpoint {
     bool asked, goes_on;     // it is to be written; the run goes on from it
+    bool enough;             // a rule has ended the run
     char *path;              // NAME.checkpoint, or NULL without -o
     double every, written;   // seconds between two, and when the last one was
     uint64_t program, data;  // what they are known by

@@ -299,8 +299,8 @@ static void explain_end(const Fit *f, int status)
         gm_error("--stop-on-divergence: a transition of chain %d diverged in sweep %ld after warm-up; %ld draws per chain are kept",
                  o->first_chain + f->stop.chain, (long)f->stop.first, f->draws.kept);
     else if (status == GM_EXIT_FEW)
-        gm_error("--until-ess %g: %s has fewer effective draws after %ld draws per chain; --samples N allows more", o->until_ess, worst,
-                 f->draws.kept);
+        gm_error("--until-ess %g: %s has a smaller effective sample size after %ld draws per chain; --samples N allows more",
+                 o->until_ess, worst, f->draws.kept);
     else if (status == GM_EXIT_APART)
         gm_error("--until-rhat %g: R-hat of %s is larger after %ld draws per chain; --samples N allows more", o->until_rhat, worst,
                  f->draws.kept);

@@ -1,4 +1,4 @@
-// stop.c -- when a run ends before all its draws: enough effective draws, chains that agree, a divergent transition, no time left.
+// stop.c -- when a run ends before all its draws: effective sample sizes or R-hat are good enough, a transition diverges, time is over.
 //
 //   draws per chain   100  120  144  158 ...     where --until-ess and --until-rhat look: the same for any machine, so that the same
 //                                                 seed gives the same number of draws

@@ -285,6 +285,9 @@ subprocess.run(["./nuts", table, *rule])
 ended = len(draws("ruled_1.csv"))
 again = subprocess.run(["./nuts", table, *rule, "--resume"]).returncode
 check(again == 0 and len(draws("ruled_1.csv")) == ended, "a rule that has ended a run holds when it goes on:", ended)
+subprocess.run(["./nuts", table, *[a if a != "400" else "800" for a in rule], "--resume"])
+longer, ended = len(draws("ruled_1.csv")) > ended, len(draws("ruled_1.csv"))
+check(longer, "a higher number makes it go on:", ended)
 more = subprocess.run(["./nuts", table, "--chains", "2", "-q", "--no-summary", "--append", "30", "-o", "ruled"]).returncode
 check(more == 0 and len(draws("ruled_1.csv")) == ended + 30, "and draws are added to it:", ended, len(draws("ruled_1.csv")))
 status, all_of, lengths, whole, text = summary("nuts", "--seed", "1", "--until-rhat", "1.01")

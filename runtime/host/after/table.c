@@ -75,7 +75,7 @@ int gm_diagnose(const GmModel *model, int argc, char **argv)
     const char *first;
     printf("%s: %d chain%s, %ld draws each\n", s.name, s.chains, s.chains > 1 ? "s" : "", s.draws);
     if (gm_warnings(stdout, GM_WARNINGS_LIST, &s, &f, NULL, 0, &first) == 0)
-        puts("No warnings: the chains agree, and there are enough effective draws for means and tails.");
+        puts(gm_no_warnings);
     gm_findings_close(&f);
     gm_stored_close(&s);
     return GM_EXIT_OK;

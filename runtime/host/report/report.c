@@ -149,7 +149,7 @@ static void head(FILE *to, const Report *r)
     fprintf(to, "<p class=\"verdict%s\">", bad ? " bad" : r->n_warnings ? " warn" : "");
     char first[100] = "";
     if (r->n_warnings) snprintf(first, sizeof first, "%c%s", tolower((unsigned char)*r->first_warning), r->first_warning + 1);
-    if (r->n_warnings == 0) fputs("No warnings: the chains agree, and there are enough effective draws for means and tails.", to);
+    if (r->n_warnings == 0) fputs(gm_no_warnings, to);
     else if (r->n_warnings == 1) gm_html(to, "One warning: %s.", first);
     else gm_html(to, "%d warnings, the likeliest cause first: %s.", r->n_warnings, first);
     fputs("</p>\n<nav aria-label=\"Contents\"><ul>\n", to);

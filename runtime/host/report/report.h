@@ -152,6 +152,8 @@ void gm_agree_in_order(const GmStored *s, const GmStoredArray *order, const GmSu
 
 // ---- warnings.c ----
 
+extern const char gm_no_warnings[];  // what is said where there are none
+
 // PAGE: the section of a page. LINES: one each, as a run prints them. LIST: numbered, with all that can be done
 typedef enum { GM_WARNINGS_PAGE, GM_WARNINGS_LINES, GM_WARNINGS_LIST } GmWarningsForm;
 

@@ -10,6 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+const char gm_no_warnings[] = "No warnings: the chains agree, and effective sample sizes are large enough for means and tails.";
+
 enum { NAMED = 5 };
 
 typedef struct Warnings {
