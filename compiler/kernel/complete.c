@@ -3,6 +3,7 @@
 //   forms     what nodes are written as           fields    Data and State, as the tables describe them
 //   alike     scalars that share a function       starts    factors that chains may not start outside of
 //   uses      what of the runtime it uses         prices    what a sweep costs; the selections
+//   unread    what nothing reads before it is drawn again
 //
 // Needs: the passes, all of them. Expressions are made here, and sums keep the order in which their terms were made: what --explain
 // prints comes before.
@@ -19,6 +20,7 @@ void complete_program(Lower *p)
     }
     share_draws(p);
     find_uses(p);
+    find_unread(p);
     find_rations(p);
     find_fields(p);
     find_starts(p);

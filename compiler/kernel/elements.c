@@ -294,16 +294,26 @@ Expr *hoisted_part(Lower *p, const Conditional *c, const Part *q)
     return hoist_sum(&p->statistics, &keys, &loops, q->value);
 }
 
-// Whether that sum would leave the sweep, also where no statistics are made for it.
-bool leaves_sweep(Lower *p, const Conditional *c, const Part *q)
+// The last first, so that numbers of their names are free again.
+static void forget_sums(Lower *p, const Sum *s)
+{
+    if (!s) return;
+    forget_sums(p, s->next);
+    fresh_forget(p->statistics.names, s->var);
+}
+
+// What the sum would become outside the sweep, also where no statistics are made for it; NULL: it stays.
+Expr *would_become(Lower *p, const Conditional *c, const Part *q)
 {
     Sum **last = &p->statistics.first;
     while (*last) last = &(*last)->next;
     const bool only_closed = p->statistics.only_closed;
     p->statistics.only_closed = false;
-    const bool leaves = hoisted_part(p, c, q) != NULL;
+    Expr *without = hoisted_part(p, c, q);
     p->statistics.only_closed = only_closed;
-    for (Sum *s = only_closed ? *last : NULL; s; s = s->next) fresh_forget(p->statistics.names, s->var);
-    if (only_closed) *last = NULL;
-    return leaves;
+    forget_sums(p, *last);
+    *last = NULL;
+    return without;
 }
+
+bool leaves_sweep(Lower *p, const Conditional *c, const Part *q) { return would_become(p, c, q) != NULL; }

@@ -144,6 +144,18 @@ static void put_routed(Lower *p, const Routed *r, Var *natural, Expr *times)
 
 static bool same_loops(const Part *a, const Part *b) { return a->factor == b->factor && memcmp(&a->loops, &b->loops, sizeof(Loops)) == 0; }
 
+// A quadratic form, beta'X'X beta, whose rows are passed over anyway: another sum over them stays. There the square of X*beta costs
+// nothing.
+static bool better_by_rows(Lower *p, const Conditional *c, const Part *q)
+{
+    if (q->scatter || q->loops.n == 0) return false;
+    Expr *outside = would_become(p, c, q);
+    if (!outside || !reads_square(outside)) return false;
+    for (const Part *r = c->natural; r; r = r->next)
+        if (r != q && !r->scatter && same_loops(r, q) && !would_become(p, c, r)) return true;
+    return false;
+}
+
 // An end that is an integer variable and a number, at the last (first) value that the variable has; NULL: not known.
 static Expr *farthest(Expr *e, bool last)
 {
@@ -265,7 +277,8 @@ void update_exact(Lower *p, const Update *s)
     for (Part *q = c->natural; q; q = q->next) {
         const Rows *rows = q->scatter ? NULL : rows_of_factor(p, q->factor);
         p->statistics.route = rows;
-        Expr *h = s->imputes || ex_mentions(q->value, v) ? NULL : hoisted_part(p, c, q);
+        const bool stays = s->imputes || ex_mentions(q->value, v) || better_by_rows(p, c, q);
+        Expr *h = stays ? NULL : hoisted_part(p, c, q);
         p->statistics.route = NULL;
         if (h && rows && reads_square(h)) {
             *last_routed = NEW(p->g->arena, Routed);

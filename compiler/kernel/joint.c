@@ -88,14 +88,31 @@ static void put_squares(Lower *p, const Update *s, Var *scale)
     leave(p, lane);
 }
 
-// The latents are multiplied by the scale of the draw.
-static void put_scaled(Lower *p, const Update *s, Var *scale)
+// The first n unknowns of the block, from the array of all.
+static void put_places(Lower *p, const Update *s, Var *x, int n, const char *name)
 {
+    note(p, "What was drawn jointly, to its places");
+    Kernel *place = open_kernel(p, KERNEL_TEAM, name, "wide");
+    place->part = PART_TABLES;
+    copy_block(p, s, x, n, false);
+    for (int i = 0; i < n; i++)
+        if (s->block[i]->rank) note_count(p, place, count_dims(s->block[i], 0, s->block[i]->rank));
+    close_kernel(p);
+    launch_team(p, place);
+}
+
+// The latents are multiplied by the scale of the draw.
+static void put_rescale(Lower *p, const Update *s, Var *scale, const char *stem)
+{
+    note(p, "The latents, times the scale that was drawn with them");
+    Kernel *rescale = open_kernel(p, KERNEL_TEAM, words(p, "%s_%s", stem, s->gaussian.scaled_latent->var->name), "wide");
     Loops plates = s->gaussian.scaled->plates;
     plates.guard = NULL;
     Node *nest = enter_nest(p, NODE_NEST, &plates, s->gaussian.scaled_latent->nargs, s->gaussian.scaled_latent->args, NULL);
     put_assign(p, ASSIGN_MUL, place_element(s->gaussian.scaled_latent), scale_at(scale, 3));
     leave(p, nest);
+    close_kernel(p);
+    launch_team(p, rescale);
 }
 
 // The target of a row over the root of its variance; *root, the root of its weight, gets a name.
@@ -346,14 +363,8 @@ static void update_sparse(Lower *p, const Update *s)
     with_number(l, s->gaussian.most_work);
     with_number(l, by_lanes);
     p->launches = of_update;
-    if (s->nblock == 1 && !scale) return;
-    note(p, "What was drawn jointly, to its places%s", scale ? "; and the latents, times their scale" : "");
-    Kernel *place = open_kernel(p, KERNEL_TEAM, words(p, "place_all_%s", first->name), "wide");
-    if (!scale) place->part = PART_TABLES;
-    if (s->nblock > 1) copy_block(p, s, x, s->nblock, false);
-    if (scale) put_scaled(p, s, scale);
-    close_kernel(p);
-    launch_team(p, place);
+    if (s->nblock > 1) put_places(p, s, x, s->nblock, words(p, "place_all_%s", first->name));
+    if (scale) put_rescale(p, s, scale, "rescale_all");
 }
 
 void update_gaussian(Lower *p, const Update *s)
@@ -469,12 +480,6 @@ void update_gaussian(Lower *p, const Update *s)
     }
     if (scale) with_name(l, scale);
     p->when = ALWAYS;
-    if (direct && !scale) return;
-    note(p, "What was drawn jointly, to its places%s", scale ? "; and the latents, times their scale" : "");
-    Kernel *place = open_kernel(p, KERNEL_TEAM, words(p, "place_%s", stem), "wide");
-    if (!scale) place->part = PART_TABLES;
-    if (!direct) copy_block(p, s, x, ndense, false);
-    if (scale) put_scaled(p, s, scale);
-    close_kernel(p);
-    launch_team(p, place);
+    if (!direct) put_places(p, s, x, ndense, words(p, "place_%s", stem));
+    if (scale) put_rescale(p, s, scale, "rescale");
 }

@@ -195,6 +195,7 @@ int textbook_arguments(const Textbook *t, DrawArg *args, int n);  // of the draw
 void form_kernel(Lower *p, Kernel *k);  // forms.c
 void share_draws(Lower *p);             // alike.c
 void find_uses(Lower *p);               // uses.c
+void find_unread(Lower *p);             // unread.c
 void find_rations(Lower *p);            // prices.c
 void find_fields(Lower *p);             // fields.c
 void find_starts(Lower *p);             // starts.c
@@ -305,6 +306,7 @@ Node *put_store(Lower *p, Shared how, const Conditional *c, Var *x);  // the ele
 Node *enter_part(Lower *p, const Loops *l);                           // sums over the loops of a part, into locals
 // a part as an expression of the element: its sum leaves the sweep; NULL: it cannot
 Expr *hoisted_part(Lower *p, const Conditional *c, const Part *q);
+Expr *would_become(Lower *p, const Conditional *c, const Part *q);  // the same, and no statistics are made for it
 bool leaves_sweep(Lower *p, const Conditional *c, const Part *q);
 // with as many lanes as the elements need
 void launch_elements(Lower *p, const Update *s, Shared how, const RowDot *dot, const Kernel *k);

@@ -303,6 +303,29 @@ static void sum_of_exponentials(Walk *w, Expr *e, Index *i, Expr *value)
     inner(w, &r->body, w->who, false);
 }
 
+typedef struct Within {
+    const Walk *w;
+    const Expr *sum;
+} Within;
+
+static Look sum_within(const Expr *e, void *with)
+{
+    Within *s = with;
+    if (scope_find(&s->w->scope, e)) return SKIP;
+    if (e->kind != EX_REDUCE) return LOOK;
+    s->sum = e;
+    return FOUND;
+}
+
+// A team shares the terms of this sum, each of which may hold another sum: by these iterations a launch has its blocks.
+static void note_terms(const Walk *w, Index *i, const Expr *value)
+{
+    Within s = {.w = w};
+    Loops l = {.n = 1, .index = {i}};
+    if (ex_find(value, sum_within, &s)) l.index[l.n++] = index_new(s.sum->index->name, s.sum->args[0], s.sum->args[1]);
+    note_count(w->p, w->kernel, iterations_of_loops(&l));
+}
+
 static void need_sum(Walk *w, Expr *e)
 {
     const bool sum = e->fn == FN_sum, max = e->fn == FN_max, product = e->fn == FN_prod, lse = e->fn == FN_log_sum_exp;
@@ -332,6 +355,7 @@ static void need_sum(Walk *w, Expr *e)
     start->let.grows = true;
     start->let.value = lse ? NULL : ex_num(sum ? 0 : product ? 1 : max ? -INFINITY : INFINITY);
     loop->loop.how = !shared ? SHARE_SERIAL : w->who == BY_CREW_OF_LANES ? SHARE_SUM_CREW : SHARE_SUM_ALONG;
+    if (loop->loop.how == SHARE_SUM_ALONG && w->kernel->kind == KERNEL_TEAM) note_terms(w, i, value);
     loop->loop.n = loop->loop.ntotals = 1;
     loop->loop.index[0] = i;
     loop->loop.total[0] = total;

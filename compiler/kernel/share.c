@@ -334,9 +334,102 @@ static void take_vectors(Node *list)
     }
 }
 
+// ---- sums over the rows of the same groups ----
+
+// Loops over groups that a sum has become: the totals of a group, the loop over its rows, and the lane that adds them to their places.
+typedef struct GroupSums {
+    Node *groups, *rows, *lane;
+} GroupSums;
+
+static bool only_adds(const Node *list)
+{
+    for (; list; list = list->next)
+        if (list->kind != NODE_ASSIGN) return false;
+    return true;
+}
+
+static bool group_sums(const Node *sum, GroupSums *out)
+{
+    if (sum->kind != NODE_REDUCE || !sum->body || sum->body->kind != NODE_LOOP || sum->body->loop.how != SHARE_GROUPS) return false;
+    Node *n = sum->body->body;
+    while (n && n->kind == NODE_LET) n = n->next;
+    *out = (GroupSums){sum->body, n, n ? n->next : NULL};
+    return n && n->kind == NODE_LOOP && n->loop.how == SHARE_ROWS && only_adds(n->body) && out->lane && out->lane->kind == NODE_LANE &&
+           only_adds(out->lane->body);
+}
+
+// The same sum of a row, by another index.
+static Var *total_of(const Node *rows, const Expr *value)
+{
+    for (const Node *m = rows->body; m; m = m->next)
+        if (m->assign.value == value) return m->assign.place.local;
+    return NULL;
+}
+
+static Expr *renamed(Expr *e, Index *from, Index *to) { return e ? ex_replace_index(e, from, ex_index(to)) : NULL; }
+
+// A place of m, by the group of n: it may have the key in place of the group.
+static Expr *place_renamed(const GroupSums *n, const GroupSums *m, Expr *e)
+{
+    if (!e) return NULL;
+    return renamed(ex_replace(e, m->lane->lane.key, n->lane->lane.key), m->groups->loop.index[0], n->groups->loop.index[0]);
+}
+
+static void rename_places(Share *s, const GroupSums *n, const GroupSums *m, Place *at)
+{
+    at->element = place_renamed(n, m, at->element);
+    for (int q = 0; q < at->n; q++) {
+        Expr **subs = NEW_N(s->a, Expr *, at->sub[q].n);
+        for (int i = 0; i < at->sub[q].n; i++) subs[i] = place_renamed(n, m, at->sub[q].at[i]);
+        at->sub[q].at = subs;
+        at->sub[q].offset = place_renamed(n, m, at->sub[q].offset);
+    }
+}
+
+// What m sums over the rows of groups is summed by the loops of n. false: other rows, or too many sums.
+static bool join_sums(Share *s, const GroupSums *n, const GroupSums *m)
+{
+    const Node *a = n->rows, *b = m->rows;
+    if (a->loop.order != b->loop.order || a->loop.sorted != b->loop.sorted || a->loop.ntotals + b->loop.ntotals > GM_MOST_TOTALS)
+        return false;
+    for (Node *add = b->body, *next; add; add = next) {
+        next = add->next;
+        Expr *value = renamed(add->assign.value, b->loop.index[0], a->loop.index[0]);
+        value = renamed(value, m->groups->loop.index[0], n->groups->loop.index[0]);
+        Var *own = add->assign.place.local, *total = total_of(a, value);
+        if (!total) {
+            Node **at = &n->groups->body, *start = start_total(s, total = own);
+            while ((*at)->kind == NODE_LET) at = &(*at)->next;
+            start->next = *at;
+            *at = start;
+            last_of(n->rows->body)->next = add_value(s, own, value);
+            n->rows->loop.total[n->rows->loop.ntotals++] = own;
+        }
+        for (Node *place = m->lane->body; place; place = place->next)
+            if (place->assign.value == local_ref(own)) place->assign.value = local_ref(total);
+    }
+    for (Node *place = m->lane->body; place; place = place->next) rename_places(s, n, m, &place->assign.place);
+    last_of(n->lane->body)->next = m->lane->body;
+    return true;
+}
+
+// Rows are passed over once for all sums by the same groups. What lies between them adds as well, so that no place is read.
+static void join_groups(Share *s, Node *list)
+{
+    GroupSums one, other;
+    for (Node *n = list; n; n = n->next) {
+        if (!group_sums(n, &one)) continue;
+        for (Node *before = n; before->next && before->next->kind == NODE_REDUCE;) {
+            if (group_sums(before->next, &other) && join_sums(s, &one, &other)) before->next = before->next->next;
+            else before = before->next;
+        }
+    }
+}
+
 void share_loops(Lower *p, Kernel *k)
 {
     Share s = {.p = p, .a = p->g->arena, .kernel = k, .team = k->kind == KERNEL_TEAM && !p->g->lesson};
     share_list(&s, k->body);
     take_vectors(k->body);
+    join_groups(&s, k->body);
 }

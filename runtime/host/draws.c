@@ -434,6 +434,15 @@ bool gm_draws_open(GmDraws *d, const GmModel *model, const GmMemory *m, const Gm
     return true;
 }
 
+bool gm_draws_keep_auxiliaries(const GmDraws *d, const char *moments)
+{
+    bool any = false;
+    for (long c = 0; c < d->n_columns; c++) any |= d->column[c].field >= 0 && d->model->state[d->column[c].field].role == GM_AUXILIARY;
+    for (int f = 0; f < d->model->n_state; f++)
+        any |= d->model->state[f].role == GM_AUXILIARY && gm_moments_named(moments, d->model->state[f].name);
+    return any;
+}
+
 // Where row `at` of a chain is to be put; NULL: its file cannot be written, which was said.
 static double *room_for(GmDraws *d, int chain, long at)
 {

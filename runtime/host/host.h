@@ -691,6 +691,7 @@ struct GmDraws {
 };
 
 bool gm_draws_open(GmDraws *d, const GmModel *model, const GmMemory *m, const GmData *data, const GmOptions *o);
+bool gm_draws_keep_auxiliaries(const GmDraws *d, const char *moments);  // some of their columns, or of --moments
 // Before the first draw of a chain: writes the head of its file, with the results of warm-up.
 void gm_draws_begin(GmDraws *d, const GmRun *run, const GmTrials *selected, const GmRestarts *restarts, int chain);
 // not a quantity of the model, but a diagnostic of HMC

@@ -611,13 +611,14 @@ int metric_decide(Metric *m, const wide *diagonal, long left)
         return 0;
     }
     const long needed = m->stage == METRIC_WATCHING ? SETTLING + MEASURED / 2 : 1;
-    // else a short adaptation would end without a trial
-    const bool last = m->stage == METRIC_WATCHING && m->next == FIRST_TRY && m->kept >= FIRST && left < needed + SETTLING;
+    // else an adaptation would end without a trial
+    const bool last = m->stage == METRIC_WATCHING && m->kept >= m->next * FIRST / FIRST_TRY && left < needed + SETTLING;
     if (m->kept < m->next && !last) return 0;
+    if (m->stage == METRIC_WATCHING && m->now.sweeps < MEASURED / 2) return 0;  // it waits until it knows what there is to be better than
     m->next += m->next * 3 / 5;
     if (left < needed) return 0;
     if (m->stage == METRIC_TAKEN) return change(m, METRIC_TAKEN, estimate(m, diagonal));
-    if (m->now.sweeps < MEASURED / 2 || !estimate(m, diagonal)) {
+    if (!estimate(m, diagonal)) {
         clear(&m->now, m->n);
         return 0;
     }

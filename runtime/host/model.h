@@ -117,6 +117,7 @@ typedef struct GmRun {  // one run: everything that emitted code may read of it
     long sweep;  // current sweep, from 0; warm-up included
     int threads;
     int requests;                      // GmRequest bits: what `derive` computes in addition
+    int auxiliaries;                   // draws keep auxiliaries, or --check reads them
     int only_asking;                   // setup checks the requirements on data, and does nothing else
     int checking;                      // --check: kernels add log q(new) - log q(old) to check_log_q[chain]
     double *check_log_q, *check_size;  // and the absolute values of the terms of that sum to check_size

@@ -649,6 +649,7 @@ static int start(Fit *f)
                      .warmup = o->warmup,
                      .accept = o->adapt_delta,
                      .depth = o->max_treedepth,
+                     .auxiliaries = 1,
                      .requests = o->requests};
     f->run.check_log_q = gm_alloc((size_t)o->chains, sizeof *f->run.check_log_q);
     f->run.check_size = gm_alloc((size_t)o->chains, sizeof *f->run.check_size);
@@ -666,6 +667,7 @@ static int start(Fit *f)
     if (!o->check && o->n_new_inputs && !(f->new_data = gm_new_data_open(model, o, &f->data, &f->memory, &f->draws))) return GM_EXIT_USAGE;
     if (!gm_outputs_may_be_written(o, f->data.levels.n > 0))  // now all that is read is known
         return GM_EXIT_USAGE;
+    f->run.auxiliaries = o->check || o->why || !f->draws.column || gm_draws_keep_auxiliaries(&f->draws, o->moments);
     gm_record_open(&f->record, o, f->argc, f->argv);
     gm_signals_catch();
     const GmExit chosen = choose_device(f);

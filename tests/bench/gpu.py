@@ -3,6 +3,7 @@
     gpu.py [NAME...]                     compiles the models, makes the data, measures; a NAME is a part of a workload's name
     gpu.py build FOLDER [ARCH]           compiles only; ARCH (sm_90) for a machine without a GPU
     gpu.py run FOLDER [NAME...]          measures what was built; needs NumPy, and some 10 GB in FOLDER for the largest data
+    gpu.py profile FOLDER [NAME...]      the time of each kernel of what was built (launched one by one, which takes longer)
 
 Measured: milliseconds a sweep of the whole program in mixed precision (and single), draws leaving; the median of batches of sweeps between
 two events, from the line that ends a run. Floor: reading the data once and a Cholesky factor of the smaller side by cuSOLVER, measured in
@@ -69,10 +70,14 @@ def build(folder, arch=None):
     os.makedirs(folder, exist_ok=True)
     subprocess.run([GMC, "-q", "--method", "em", os.path.join(HERE, "mixture.gm"), "-o", os.path.join(folder, "modes")], check=True,
                    env={**os.environ, "CUDA_VISIBLE_DEVICES": ""})
-    for model in sorted({w[1] for w in WORKLOADS} - ALONE - {"modes"}):
-        source = os.path.join(HERE, model + ".gm") if os.path.exists(os.path.join(HERE, model + ".gm")) else os.path.join(ROOT, "examples",
-                model, model + ".gm")
+
+    def one(model):
+        source = os.path.join(HERE, model + ".gm")
+        if not os.path.exists(source):
+            source = os.path.join(ROOT, "examples", model, model + ".gm")
         subprocess.run([GMC, "-q", source, "-o", os.path.join(folder, model)], check=True, env={**os.environ, "CUDA_VISIBLE_DEVICES": ""})
+    with ThreadPoolExecutor(os.cpu_count() or 2) as pool:
+        list(pool.map(one, sorted({w[1] for w in WORKLOADS} - ALONE - {"modes"})))
     nvcc = toolkit.tool("nvcc")
     if nvcc:
         subprocess.run([nvcc, "-O3", "-std=c++17", "-arch=" + (arch or "native"), "-o", os.path.join(folder, PEERS),
@@ -349,6 +354,15 @@ def row(name, chains, ms, floor, target, peer, start=None):
                                                          cell(start, "%.1f")), flush=True)
 
 
+def profile(folder, only):
+    chosen = [w for w in WORKLOADS if (not only or any(o in w[0] for o in only)) and w[1] not in ALONE and w[1] != "modes"]
+    for name, model, n, p, _, warmup, sweeps in chosen:
+        inputs, _ = data(folder, model, n, p)
+        ran = fit(folder, model, inputs + ["--profile"], "mixed", 1, warmup, min(sweeps, 300))
+        print("== %s\n%s" % (name, ran.stdout + ran.stderr), flush=True)
+    return 0
+
+
 def run(folder, only):
     chosen = [w for w in WORKLOADS if not only or any(o in w[0] for o in only)]
     failed, began = [], time.monotonic()
@@ -403,6 +417,8 @@ def main():
         build(*sys.argv[2:4])
     elif sys.argv[1:2] == ["run"]:
         sys.exit(run(sys.argv[2], sys.argv[3:]))
+    elif sys.argv[1:2] == ["profile"]:
+        sys.exit(profile(sys.argv[2], sys.argv[3:]))
     else:
         # in memory: nobody waits for a disk
         room = "/dev/shm" if os.path.isdir("/dev/shm") and shutil.disk_usage("/dev/shm").free > 12e9 else None

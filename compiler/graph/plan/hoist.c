@@ -62,7 +62,13 @@ Var *fresh_var(Fresh *n, const char *stem, VarKind kind)
     return v;
 }
 
-void fresh_forget(Fresh *n, const Var *v) { map_put(n->g->arena, &n->taken, v->name, NULL); }
+void fresh_forget(Fresh *n, const Var *v)
+{
+    map_put(n->g->arena, &n->taken, v->name, NULL);
+    const char *number = strrchr(v->name, '_');
+    int *last = number ? map_get(&n->numbered, intern(arena_printf(n->g->arena, "%.*s", (int)(number - v->name), v->name))) : NULL;
+    if (last && strcmp(number + 1, arena_printf(n->g->arena, "%d", *last)) == 0) --*last;
+}
 
 // ---- statistics ----
 

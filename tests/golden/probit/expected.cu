@@ -154,10 +154,8 @@ KERNEL_TEAM(collect_alpha) {
     ONE_LANE s->scale_alpha[1] = d->N;
 }
 
-// What was drawn jointly, to its places; and the latents, times their scale
-KERNEL_TEAM(place_alpha) {
-    ONE_LANE *s->alpha = s->joint_alpha[0];
-    ALONG (e, d->p) s->beta[e] = s->joint_alpha[1 + e];
+// The latents, times the scale that was drawn with them
+KERNEL_TEAM(rescale_z_y) {
     LANES (i, d->N) s->z_y[i] *= s->scale_alpha[2];
 }
 
@@ -293,6 +291,12 @@ ROW(predict_X_beta, i) {
     return row_weight(0);
 }
 
+// What was drawn jointly, to its places
+KERNEL_TEAM(place_alpha) {
+    ONE_LANE *s->alpha = s->joint_alpha[0];
+    ALONG (e, d->p) s->beta[e] = s->joint_alpha[1 + e];
+}
+
 #ifndef __CUDACC_RTC__       // what follows runs on the host
 
 // Bytes of the rows that a row pass reads.
@@ -338,7 +342,8 @@ static void update_alpha(GmRun *run)
         LAUNCH_TEAM(collect_alpha, run, (long)(d->p + 1) * (d->p + 1) + d->p + d->N + (long)d->p * d->p);
         NORMAL_DENSE_SCALED(run, VAR_alpha, "alpha", d->p + 1, precision_alpha, shift_alpha, joint_alpha, scale_alpha);
     }
-    LAUNCH_TEAM(place_alpha, run, d->N);
+    LAUNCH_TEAM(place_alpha, run, d->p);
+    if (run->auxiliaries) LAUNCH_TEAM(rescale_z_y, run, d->N);
 }
 
 static void density_of_alpha(GmRun *run)
@@ -536,17 +541,17 @@ static void cost_1(const void *data, double *cost)
 {
     const Data *const d = (const Data *)data;
     (void)d;
-    cost[0] = (274 + 79.8 * (double)d->N + 31.4 * (double)d->p + 0.32 * (double)d->N * (double)d->p + 0.4 * (double)d->p * (double)d->p + 1.6 * (double)d->p * (double)d->p * (double)(long)(d->p <= 12) + 0.05 * (1 + (double)d->p) * (1 + (double)d->p) * (1 + (double)d->p) + 4000 * (double)(long)(12 <= d->p));
+    cost[0] = (334 + 79.8 * (double)d->N + 31.4 * (double)d->p + 0.32 * (double)d->N * (double)d->p + 0.4 * (double)d->p * (double)d->p + 1.6 * (double)d->p * (double)d->p * (double)(long)(d->p <= 12) + 0.05 * (1 + (double)d->p) * (1 + (double)d->p) * (1 + (double)d->p) + 4000 * (double)(long)(12 <= d->p));
     cost[1] = (1420 + 40.4 * (double)d->p);
     cost[2] = (464 + 24.8 * (double)d->N + 9.8 * (double)d->p + 0.32 * (double)d->N * (double)d->p);
-    cost[3] = (6091 + 45 * (double)d->p + 40 * pow(fmax((double)d->N, 1), 0.333333));
-    cost[4] = (0.0167236 + 0.00667061 * (double)d->N + 0.0027165 * (double)d->p + 0.000419531 * (double)d->N * (double)d->p + 0.000424414 * (double)d->p * (double)d->p + 9.76563e-05 * (double)d->p * (double)d->p * (double)(long)(d->p <= 12) + 3.05176e-06 * (1 + (double)d->p) * (1 + (double)d->p) * (1 + (double)d->p) + 0.244141 * (double)(long)(12 <= d->p));
+    cost[3] = (6841 + 45 * (double)d->p + 40 * pow(fmax((double)d->N, 1), 0.333333));
+    cost[4] = (0.0203857 + 0.00667061 * (double)d->N + 0.0027165 * (double)d->p + 0.000419531 * (double)d->N * (double)d->p + 0.000424414 * (double)d->p * (double)d->p + 9.76563e-05 * (double)d->p * (double)d->p * (double)(long)(d->p <= 12) + 3.05176e-06 * (1 + (double)d->p) * (1 + (double)d->p) * (1 + (double)d->p) + 0.244141 * (double)(long)(12 <= d->p));
     cost[5] = 6752;
     cost[6] = (0.0870699 + 0.00326582 * (double)d->p);
     cost[7] = (7549 + 40 * pow(fmax((double)d->N, 1), 0.333333) + 40 * pow(fmax((double)d->p, 1), 0.333333));
     cost[8] = (0.0291203 + 0.00251367 * (double)d->N + 0.00219814 * (double)d->p + 0.000819531 * (double)d->N * (double)d->p);
     if (gm_rows_listed(1)) {
-        cost[0] = (182 + 80 * (double)d->N + 0.4 * (double)d->p + 0.32 * (double)d->N * (double)d->p) + 0.6 * gm_sparse_time(1);
+        cost[0] = (242 + 80 * (double)d->N + 0.4 * (double)d->p + 0.32 * (double)d->N * (double)d->p) + 0.6 * gm_sparse_time(1);
     }
 }
 
