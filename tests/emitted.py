@@ -18,7 +18,8 @@ def made_from():
     """A hash of gmc, the stdlib and all models, with their paths."""
     sums = hashlib.sha256()
     tops = [os.path.join(ROOT, top) for top in ("stdlib", "tests", "examples")]
-    for path in [GMC] + sorted(os.path.join(folder, f) for top in tops for folder, _, files in os.walk(top) for f in files if f.endswith(".gm")):
+    models = (os.path.join(folder, f) for top in tops for folder, _, files in os.walk(top) for f in files if f.endswith(".gm"))
+    for path in [GMC] + sorted(models):
         with open(path, "rb") as f:
             sums.update(b"%s\0%s" % (os.path.relpath(path, ROOT).encode(), hashlib.sha256(f.read()).digest()))
     return sums.hexdigest().encode()

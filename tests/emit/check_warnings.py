@@ -54,9 +54,11 @@ def random_files(folder):
 
 
 def main():
+    given = [os.path.abspath(f) for f in sys.argv[1:]]
+    models = sorted(f for k in FOLDERS for f in glob.glob(os.path.join(ROOT, "tests", k, "*.gm"))) + sorted(
+        glob.glob(os.path.join(ROOT, "examples", "*", "*.gm")))
     with tempfile.TemporaryDirectory() as folder, concurrent.futures.ThreadPoolExecutor(2) as pool:
-        files = [os.path.abspath(f) for f in sys.argv[1:]] or sorted(f for k in FOLDERS for f in glob.glob(os.path.join(ROOT, "tests", k, "*.gm"))) + sorted(
-            glob.glob(os.path.join(ROOT, "examples", "*", "*.gm"))) + list(random_files(folder))
+        files = given or models + list(random_files(folder))
         read = header(folder)
         results = list(pool.map(lambda file: compiles(file, folder), files))
     bad = 0

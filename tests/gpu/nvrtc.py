@@ -64,8 +64,9 @@ def compile_all(folder):
                     print("FAIL %s\n%s" % (source, log))
     for source in EXPECTED:
         ran = subprocess.run([GMC, "-q", "--method", "em", os.path.join(ROOT, source), "--emit=cuda"], capture_output=True, text=True)
-        status, log, _ = toolkit.compile_text(nvrtc, ran.stdout, os.path.basename(source), options) if ran.returncode == 0 else (1, ran.stderr,
-                None)
+        status, log = 1, ran.stderr
+        if ran.returncode == 0:
+            status, log, _ = toolkit.compile_text(nvrtc, ran.stdout, os.path.basename(source), options)
         passed += status == 0
         failed += status != 0
         if status != 0:
