@@ -2,7 +2,7 @@
 
 BUILD  := build
 CC     ?= cc
-CFLAGS ?= -O2 -g
+CFLAGS ?= -O2 -g1
 WARN   := -Wall -Wextra
 # Of compiler and runtime: no number changes its type unsaid.
 TYPES  := -Wconversion -Wno-sign-conversion
@@ -83,7 +83,7 @@ $(BUILD)/obj/runtime/host/nuts.o $(BUILD)/obj/runtime/host/metric.o: LOOPS = -ft
 $(BUILD)/obj/runtime/host/decimal_cc.o: runtime/host/decimal.cc
 	@mkdir -p $(@D)
 	@echo "  c++   $<"
-	$(Q)$(CXX) -std=c++17 $(WARN) -O2 -g -fno-exceptions -fno-rtti -I$(DRAGONBOX) -MMD -c -o $@ $<
+	$(Q)$(CXX) -std=c++17 $(WARN) -O2 -g1 -fno-exceptions -fno-rtti -I$(DRAGONBOX) -MMD -c -o $@ $<
 
 # Manual pages and completion, from the tables of options.
 $(BUILD)/gen/pages: docs/man/pages.c compiler/driver/options.def compiler/driver/passes.def runtime/host/options.def
@@ -105,7 +105,7 @@ CTESTS := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/runtime/*.c tests/host/*.c 
 TSUITE := $(patsubst $(BUILD)/tests/%,$(BUILD)/tests/%.test,$(filter-out $(BUILD)/tests/front/front_dump,$(CTESTS)))
 
 # Flags of programs (driver/main.c): fma() is an instruction, and no call of the C library.
-AS_PROGRAMS := -O2 -g -march=native -fno-math-errno -fno-trapping-math
+AS_PROGRAMS := -O2 -g1 -march=native -fno-math-errno -fno-trapping-math
 
 $(BUILD)/tests/runtime/%: tests/runtime/%.c $(wildcard runtime/device/*.h tests/runtime/*.h)
 	@mkdir -p $(@D)
@@ -120,7 +120,7 @@ $(BUILD)/tests/runtime/nuts: tests/runtime/nuts.c tests/runtime/check.h $(wildca
 $(BUILD)/tests/runtime/linalg $(BUILD)/tests/runtime/fill: $(BUILD)/tests/runtime/%: tests/runtime/%.c tests/runtime/check.h $(BUILD)/libgmhost.a
 	@mkdir -p $(@D)
 	@echo "  cc    $<"
-	$(Q)$(CC) -std=gnu11 $(WARN) -O2 -g -fopenmp -o $@ $< $(BUILD)/libgmhost.a -llapacke -lopenblas -lm
+	$(Q)$(CC) -std=gnu11 $(WARN) -O2 -g1 -fopenmp -o $@ $< $(BUILD)/libgmhost.a -llapacke -lopenblas -lm
 
 $(BUILD)/tests/host/%: tests/host/%.c tests/host/toy.h $(BUILD)/libgmhost.a
 	@mkdir -p $(@D)
@@ -156,7 +156,7 @@ $(BUILD)/tests/posteriors/%_of_16.test: Makefile
 $(BUILD)/tests/columns: tests/columns.c
 	@mkdir -p $(@D)
 	@echo "  cc    $<"
-	$(Q)$(CC) -std=gnu11 $(WARN) -O2 -g -o $@ $<
+	$(Q)$(CC) -std=gnu11 $(WARN) -O2 -g1 -o $@ $<
 
 tests: all $(CTESTS) $(TSUITE) $(CASES) $(BUILD)/tests/columns
 

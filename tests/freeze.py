@@ -16,6 +16,8 @@ import re
 import subprocess
 import sys
 
+import emitted
+
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 KEPT = os.path.join(ROOT, "tests", "freeze.txt")
 NO_MODELS = re.compile(r"tests/errors/|tests/fuzz/|.*/rules/")         # meant to be refused, damaged, libraries for -I
@@ -51,8 +53,9 @@ def hashes(model):
     """kind of text -> hash."""
     ran = printed(model, "--dump=all", "--explain=full")
     parts = re.split(rb"^==== (\w+)\n", ran.stdout, flags=re.M)
-    found = {ALONE: short(ran.stderr), **({k.decode(): short(text) for k, text in zip(parts[1::2], parts[2::2])} if ran.returncode == 0
-                                          else {})}
+    texts = dict(zip((k.decode() for k in parts[1::2]), parts[2::2])) if ran.returncode == 0 else {}
+    emitted.keep(os.path.join(ROOT, model), ran.returncode, texts.get("emit", b""), ran.stderr)
+    found = {ALONE: short(ran.stderr), **{k: short(text) for k, text in texts.items()}}
     if ran.returncode == 0 and runs_by_methods(model):
         by = [printed(model, "--emit=cuda", *options) for options in METHODS]
         found["methods"] = short(b"\0".join(r.stdout + r.stderr for r in by))

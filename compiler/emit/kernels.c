@@ -28,13 +28,13 @@ static const char *head_text(const Out *o, const Kernel *k)
 }
 
 // In a lesson the line with the law: the code says the rest in the same words.
-static const char *comment_text(const Out *o, const Kernel *k)
+const char *law_text(const Out *o, const Kernel *k)
 {
     const char *end = strchr(k->comment, '\n');
     return o->g->lesson && end ? text(o, "%.*s", (int)(end + 1 - k->comment), k->comment) : k->comment;
 }
 
-const char *header_text(const Out *o, const Kernel *k) { return text(o, "%s%s", comment_text(o, k), head_text(o, k)); }
+const char *header_text(const Out *o, const Kernel *k) { return text(o, "%s%s", law_text(o, k), head_text(o, k)); }
 
 // Names of local variables, so that no loop takes one of them for its index.
 static void take_names(Out *o, const Node *list)
@@ -59,8 +59,6 @@ static void begin_ode_function(Out *o, const Kernel *k)
     emit_given(o, k->ode);
     if (k->of_ode == ODE_DERIVATIVES) line(o, "(void)by_state, (void)by_input;");
 }
-
-const char *law_text(const Out *o, const Kernel *k) { return comment_text(o, k); }
 
 void emit_body(Out *o, const Kernel *k)
 {

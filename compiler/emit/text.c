@@ -266,15 +266,13 @@ const char *place_text(const Out *o, const Place *at)
     return text(o, "s->%s[%s]", at->array->name, position_c(o, at));
 }
 
-static const double HALF_LOG_2PI = 0.91893853320467274178;  // normalisers of normals have it, to within the rounding of log(2 pi)/2
-static const double ITS_ROUNDING = 2.3e-16;
 static const double LONG_NUMBER = 1e9;  // whole numbers from here on are written as reals
 
 static Text number(const Out *o, double v)
 {
     if (isnan(v)) return tight("NAN");
     if (isinf(v)) return (Text){v > 0 ? "INFINITY" : "-INFINITY", TIGHT, v < 0};
-    if (fabs(fabs(v) - HALF_LOG_2PI) < ITS_ROUNDING) return (Text){v > 0 ? "HALF_LOG_2PI" : "-HALF_LOG_2PI", TIGHT, v < 0};
+    if (is_half_log_2pi(fabs(v))) return (Text){v > 0 ? "HALF_LOG_2PI" : "-HALF_LOG_2PI", TIGHT, v < 0};
     if (v == floor(v) && fabs(v) < LONG_NUMBER) return (Text){text(o, "%ld", (long)v), TIGHT, v < 0};
     char s[40];
     for (int digits = 6; digits <= 17; digits++) {

@@ -14,6 +14,8 @@ import sys
 import tempfile
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+sys.path.insert(0, os.path.join(ROOT, "tests"))
+import emitted
 GMC = os.environ.get("GMC") or os.path.join(ROOT, "build", "gmc")
 FOLDERS = ("graph", "driver", "bench", "posteriors/*", "oracles/*", "golden/*")
 RUNTIME = os.path.join(ROOT, "runtime", "device")
@@ -23,10 +25,10 @@ CC = [os.environ.get("CC") or "cc", "-std=gnu11", "-fopenmp", "-O1", "-Wall", "-
 
 def compiles(file, folder):
     """-> (was anything emitted?, what the C compiler says)"""
-    emitted = subprocess.run([GMC, "-q", "--emit=cuda", file], capture_output=True)
-    if emitted.returncode != 0:                          # models that are refused have tests of their own
-        return emitted.returncode > 2, emitted.stderr.decode()
-    ran = subprocess.run(CC + ["-x", "c", "-fsyntax-only", "-I" + folder, "-I" + RUNTIME, "-"], input=emitted.stdout, capture_output=True,
+    status, text, said = emitted.program(file, GMC)
+    if status != 0:                                      # models that are refused have tests of their own
+        return status > 2, said.decode()
+    ran = subprocess.run(CC + ["-x", "c", "-fsyntax-only", "-I" + folder, "-I" + RUNTIME, "-"], input=text, capture_output=True,
                          env={**os.environ, "LC_ALL": "C"})
     said = ran.stderr.decode()
     # a sum of counts is handed to routines that take a long
@@ -52,9 +54,11 @@ def random_files(folder):
 
 
 def main():
+    given = [os.path.abspath(f) for f in sys.argv[1:]]
+    models = sorted(f for k in FOLDERS for f in glob.glob(os.path.join(ROOT, "tests", k, "*.gm"))) + sorted(
+        glob.glob(os.path.join(ROOT, "examples", "*", "*.gm")))
     with tempfile.TemporaryDirectory() as folder, concurrent.futures.ThreadPoolExecutor(2) as pool:
-        files = sys.argv[1:] or sorted(f for k in FOLDERS for f in glob.glob(os.path.join(ROOT, "tests", k, "*.gm"))) + sorted(
-            glob.glob(os.path.join(ROOT, "examples", "*", "*.gm"))) + list(random_files(folder))
+        files = given or models + list(random_files(folder))
         read = header(folder)
         results = list(pool.map(lambda file: compiles(file, folder), files))
     bad = 0

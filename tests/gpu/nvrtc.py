@@ -14,6 +14,8 @@ import zlib
 import toolkit
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+sys.path.insert(0, os.path.join(ROOT, "tests"))
+import emitted
 GMC = os.environ.get("GMC") or os.path.join(ROOT, "build", "gmc")
 
 
@@ -46,23 +48,25 @@ def compile_all(folder):
     for where in ("tests/golden/*/model.gm", "examples/*/*.gm", "tests/bench/*.gm") + (("tests/graph/*.gm", "tests/posteriors/*/model.gm")
             if sys.argv[1] == "80" else ()):
         for source in sorted(glob.glob(os.path.join(ROOT, where))):
-            emitted = subprocess.run([GMC, "-q", source, "--emit=cuda"], capture_output=True, text=True)
+            status, text, _ = emitted.program(source, GMC)
+            text = text.decode()
             # a model that is refused, or one for the CPU: other tests see to it
-            if emitted.returncode != 0 or ".cpu_only" in emitted.stdout:
+            if status != 0 or ".cpu_only" in text:
                 continue
             ways = [options + ([] if all_of_it(source) else front)]
             if "golden" in source and sys.argv[1] == "90":
                 ways += [[o for o in options if o != "-DGM_PRECISION=float"] + front, options + ["-DGM_SOLVE_PRECISION=float"] + front]
             for way in ways:
-                status, log, _ = toolkit.compile_text(nvrtc, emitted.stdout, os.path.basename(source), way)
+                status, log, _ = toolkit.compile_text(nvrtc, text, os.path.basename(source), way)
                 passed += status == 0
                 failed += status != 0
                 if status != 0:
                     print("FAIL %s\n%s" % (source, log))
     for source in EXPECTED:
-        emitted = subprocess.run([GMC, "-q", "--method", "em", os.path.join(ROOT, source), "--emit=cuda"], capture_output=True, text=True)
-        status, log, _ = toolkit.compile_text(nvrtc, emitted.stdout, os.path.basename(source), options) if emitted.returncode == 0 else (1,
-                emitted.stderr, None)
+        ran = subprocess.run([GMC, "-q", "--method", "em", os.path.join(ROOT, source), "--emit=cuda"], capture_output=True, text=True)
+        status, log = 1, ran.stderr
+        if ran.returncode == 0:
+            status, log, _ = toolkit.compile_text(nvrtc, ran.stdout, os.path.basename(source), options)
         passed += status == 0
         failed += status != 0
         if status != 0:

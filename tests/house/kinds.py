@@ -35,19 +35,20 @@ def sources(root):
     return out
 
 
-def speaks(text, kind, word):
-    return re.search(r"\bNODE_%s\b|^NODE\(%s,|^void emit_%s\(" % (kind, kind, word), text, flags=re.M)
+def spoken_of(text):
+    """What a text has of NODE_kind, NODE(kind, and void emit_word("""
+    return set(re.findall(r"\bNODE_\w+\b|^NODE\(\w+,|^void emit_\w+\(", text, flags=re.M))
 
 
 def main():
     root = sys.argv[1]
-    kinds, texts, wrong = rows(root), sources(root), 0
+    kinds, words, wrong = rows(root), {f: spoken_of(text) for f, text in sources(root).items()}, 0
     for kind, most in MOST.items():
         if kind not in kinds:
             print("kernel.def has no NODE(%s, ...)" % kind)
             wrong += 1
     for kind, word in kinds.items():
-        files = sorted(f for f, text in texts.items() if speaks(text, kind, word))
+        files = sorted(f for f, found in words.items() if found & {"NODE_" + kind, "NODE(%s," % kind, "void emit_%s(" % word})
         if "-v" in sys.argv:
             print("%2d %-12s %s" % (len(files), kind, " ".join(f.removeprefix("compiler/") for f in files)))
         most = MOST.get(kind, len(files))

@@ -7,8 +7,9 @@ compiler/emit prints: what it says is a member of the program that compiler/kern
 objects ask for is one of ALLOWED, and each of these is asked for; a function that makes, changes or searches an expression, or that costs
 or decides, is none."""
 import os
-import subprocess
 import sys
+
+import knots
 
 ALLOWED = {
     "compiler/front": {"function_rows"},                       # how a function is written
@@ -29,22 +30,16 @@ ALLOWED = {
 }
 
 
-def symbols(top, kinds):
-    """file -> its symbols of these kinds, of the folder and those below it"""
-    out = {}
-    for folder, _, names in os.walk(top):
-        for name in sorted(n for n in names if n.endswith(".o")):
-            text = subprocess.run(["nm", os.path.join(folder, name)], capture_output=True, text=True, check=True).stdout
-            out[name[:-2] + ".c"] = {line.split()[-1] for line in text.splitlines() if line.split()[-2] in kinds}
-    return out
+def within(of, folder):
+    return {file: found for file, found in sorted(of.items()) if file.startswith(folder + "/")}
 
 
 def main():
-    objects = sys.argv[1]
-    asks = symbols(os.path.join(objects, "compiler/emit"), "U")
+    of = knots.symbols(sys.argv[1])
+    asks = {os.path.basename(file) + ".c": asked for file, (_, asked) in within(of, "compiler/emit").items()}
     wrong, asked = 0, 0
     for folder, allowed in ALLOWED.items():
-        has = set().union(*symbols(os.path.join(objects, folder), "TDBRVWC").values())
+        has = set().union(*(defined for defined, _ in within(of, folder).values()))
         for name in sorted(allowed - has):
             print("%s has no %s" % (folder, name))
             wrong += 1

@@ -6,6 +6,7 @@ before it.
 A file is named where its name and a colon begin what is said of it: `- order, colours: ...`, also after the end of another sentence.
 `lower.h` stands for that file, `colours` for all of that name that are not named with their endings. A folder within the folder is one
 name, and has a README of its own. Files of one circle (knots.py) may stand in any order, since none of their orders is right."""
+import functools
 import os
 import re
 import sys
@@ -35,6 +36,7 @@ def included(path):
         return re.findall(r'^#include "([^"]+)"', f.read(), re.M)
 
 
+@functools.cache
 def within(folder, path):
     """The entry of the folder, a file or a folder, that the path leads to; None: another folder"""
     rest = os.path.relpath(path, folder).split(os.sep)
@@ -47,9 +49,10 @@ def calls_of(root, folder, files, of, home):
     sources = {stem(f): f for f in files if f.endswith((".c", ".cc"))}
     entry = lambda path: sources.get(within(folder, path), within(folder, path))
     for f, (_, asks) in of.items():
-        for s in asks:
-            a, b = entry(f), entry(home.get(s, f))
-            if a in calls and b in calls and a != b:
+        a = entry(f)
+        for s in asks if a in calls else ():
+            b = entry(home.get(s, f))
+            if b in calls and a != b:
                 calls[a].setdefault(b, "calls %s of" % s)
     for f in files:
         path = os.path.join(root, folder, f)

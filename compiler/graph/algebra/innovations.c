@@ -127,7 +127,7 @@ static bool find_change(Graph *g, const Var *x, const Site *t, Change *out)
     for (int i = 0, n = g->nvars; i < n * (MAX_RANK + 1); i++) {  // those with more subscripts first: z[1] before a scalar mean
         Var *v = g->vars[i % n];
         One one = {0};
-        if (v->rank != MAX_RANK - i / n || !ex_mentions(t->value, v) || v == x || !may_be_innovation(g, v)) continue;
+        if (v->rank != MAX_RANK - i / n || v == x || !var_unknown(v) || !ex_mentions(t->value, v) || !may_be_innovation(g, v)) continue;
         ex_references(t->value, v, take_ref, &one);
         if (one.n != 1 || one.ref->nargs != v->rank || v->rank != t->plates.n) {
             bool numbers = one.n == 1 && one.ref->nargs == v->rank;  // z[1] in a statement about x[1]

@@ -142,4 +142,11 @@ Expr *ex_identity_times(const Expr *e);     // of a matrix that is this times th
 bool ex_unknown(const Expr *e);             // mentions an unknown
 bool ex_data_only(const Expr *e);           // mentions data, lets and indices at most
 Expr *ex_tidy(Expr *e);                     // a number before a product goes into a sum among its factors
+
+// log(2 pi)/2, which normalisers of normals have, to within the rounding of the quotient.
+static inline bool is_half_log_2pi(double v)
+{
+    const double half = 0.91893853320467274178, its_rounding = 2.3e-16, off = v - half;
+    return -its_rounding < off && off < its_rounding;
+}
 #endif

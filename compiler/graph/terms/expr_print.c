@@ -20,12 +20,9 @@ static void print_list(FILE *f, const Expr *e, int from)
     }
 }
 
-static const double HALF_LOG_2PI = 0.91893853320467274178;  // of normalisers of normals
-static const double ITS_ROUNDING = 2.3e-16;
-
 static void print_number(FILE *f, double v)
 {
-    if (fabs(fabs(v) - HALF_LOG_2PI) < ITS_ROUNDING) fprintf(f, "%slog(2*pi())/2", v < 0 ? "-" : "");
+    if (is_half_log_2pi(fabs(v))) fprintf(f, "%slog(2*pi())/2", v < 0 ? "-" : "");
     else if (fabs(v) < 1e15 && v == (long)v) fprintf(f, "%ld", (long)v);
     else {
         for (int d = 2; d <= 12; d++)  // small fractions print as fractions

@@ -9,14 +9,22 @@
 #include "prover.h"
 #include "var.h"
 
-enum { MOST_FACTS = 24, DEEP = 6, PATIENCE = 5000 };
+enum { MOST_FACTS = 24, DEEP = 6, PATIENCE = 5000, REMEMBERED = 8192 };
 
 typedef struct ProverFacts {
     int n, napart, looked;    // looked: how much was tried to answer the question
     bool extents;             // what data must satisfy holds
     Expr *fact[MOST_FACTS];   // each is at least 0
     Expr *apart[MOST_FACTS];  // of whole numbers, each is not 0
+    unsigned question;        // in `failed`
 } ProverFacts;
+
+// What was not proved so deep by the facts of a question, at its number: ends taken in another order lead to the same again.
+static struct {
+    const Expr *e;
+    unsigned question;
+    int deep;
+} failed[REMEMBERED];
 
 static void add_fact(ProverFacts *f, Expr *e)
 {
@@ -44,6 +52,21 @@ static void facts_of_condition(ProverFacts *f, Expr *c, bool holds)
 
 static bool nonneg(ProverFacts *f, Expr *e, int deep);
 
+// The next question, by other facts.
+static void ask(ProverFacts *f)
+{
+    static unsigned questions;
+    f->looked = 0;
+    f->question = ++questions;
+}
+
+// Another question by the same facts: what failed fails again, unless it failed for want of patience.
+static void ask_again(ProverFacts *f)
+{
+    if (f->looked > PATIENCE) ask(f);
+    f->looked = 0;
+}
+
 // What is not 0 and at least 0 is at least 1, which may imply the same of another one.
 static void facts_of_apart(ProverFacts *f)
 {
@@ -52,7 +75,7 @@ static void facts_of_apart(ProverFacts *f)
         for (int i = 0; i < f->napart; i++)
             for (int side = 0; side < 2; side++) {
                 Expr *e = side ? ex_neg(f->apart[i]) : f->apart[i];
-                f->looked = 0;
+                ask(f);
                 if (!nonneg(f, e, DEEP)) continue;
                 add_fact(f, ex_plus(e, -1));
                 f->apart[i--] = f->apart[--f->napart];
@@ -60,7 +83,7 @@ static void facts_of_apart(ProverFacts *f)
                 break;
             }
     }
-    f->looked = 0;
+    ask(f);
 }
 
 static ProverFacts facts_of(const Loops *l)
@@ -73,8 +96,8 @@ static ProverFacts facts_of(const Loops *l)
     return f;
 }
 
-// Is rest + c * x at least 0, where x lies between the ends of what is known of it?
-static bool nonneg_at_end(ProverFacts *f, Expr *rest, double c, Expr *x, int deep)
+// Is e, of which c * x is the term t, at least 0, where x lies between the ends of what is known of it?
+static bool nonneg_at_end(ProverFacts *f, Expr *e, Expr *t, double c, Expr *x, int deep)
 {
     Expr *end[6];
     int n = 0;
@@ -101,17 +124,15 @@ static bool nonneg_at_end(ProverFacts *f, Expr *rest, double c, Expr *x, int dee
     }
     if (x->kind == EX_CALL && (function_rows[x->fn].traits & TRAIT_YES_NO)) end[n++] = ex_num(c > 0 ? 0 : 1);
     if (ex_is_call(x, FN_MOD) && nonneg(f, x->args[0], deep - 1)) end[n++] = c > 0 ? ex_num(0) : ex_plus(x->args[1], -1);
+    Expr *rest = n ? ex_sub(e, t) : NULL;
     for (int i = 0; i < n; i++)
         if (nonneg(f, ex_add2(rest, ex_mul2(ex_num(c), end[i])), deep - 1) != every) return !every;
     return every && n > 0;
 }
 
-// Is e, a whole number, provably at least 0?
-static bool nonneg(ProverFacts *f, Expr *e, int deep)
+// Is e at least 0 once one of its numbers stands at an end, or once a fact is taken away?
+static bool nonneg_by_facts(ProverFacts *f, Expr *e, int deep)
 {
-    if (e->kind == EX_NUM) return e->number >= 0;
-    if (f->extents && e->extent) return true;
-    if (deep == 0 || f->looked++ > PATIENCE) return false;
     const int n = e->kind == EX_ADD ? e->nargs : 1;
     for (int i = n - 1; i >= 0; i--) {  // indices come last
         Expr *t = e->kind == EX_ADD ? e->args[i] : e, *x = t;
@@ -120,10 +141,25 @@ static bool nonneg(ProverFacts *f, Expr *e, int deep)
             c = t->args[0]->number;
             x = t->args[1];
         }
-        if (x->kind != EX_NUM && nonneg_at_end(f, ex_sub(e, t), c, x, deep)) return true;
+        if (x->kind != EX_NUM && nonneg_at_end(f, e, t, c, x, deep)) return true;
     }
     for (int i = 0; i < f->n && deep > DEEP - 3; i++)
         if (nonneg(f, ex_sub(e, f->fact[i]), deep - 1)) return true;
+    return false;
+}
+
+// Is e, a whole number, provably at least 0?
+static bool nonneg(ProverFacts *f, Expr *e, int deep)
+{
+    if (e->kind == EX_NUM) return e->number >= 0;
+    if (f->extents && e->extent) return true;
+    const int at = e->id % REMEMBERED;
+    if (deep == 0 || (failed[at].e == e && failed[at].question == f->question && failed[at].deep >= deep) || f->looked++ > PATIENCE)
+        return false;
+    if (nonneg_by_facts(f, e, deep)) return true;
+    failed[at].e = e;
+    failed[at].question = f->question;
+    failed[at].deep = deep;
     return false;
 }
 
@@ -139,13 +175,14 @@ bool prove_nonneg(const Loops *l, Expr *e)
 bool prove_length(Expr *n)
 {
     ProverFacts f = {.extents = true};
+    ask(&f);
     return nonneg(&f, n, DEEP);
 }
 
 bool prove_never(const Loops *l)
 {
     ProverFacts f = facts_of(l);
-    for (int i = 0; i < f.n; i++, f.looked = 0)
+    for (int i = 0; i < f.n; i++, ask_again(&f))
         if (nonneg(&f, ex_sub(ex_num(-1), f.fact[i]), DEEP)) return true;
     return false;
 }

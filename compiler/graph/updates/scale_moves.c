@@ -738,11 +738,11 @@ static bool moves_both(const Graph *g, const Var *v, const Var *w)
     return false;
 }
 
+// Of f, which draws vectors.
 static Update *vectors_step(Graph *g, const Factor *f, const Var *alone)
 {
     static const int powers[] = {1, 2, -2, -1};
     Var *by = NULL;
-    if (!draws_vectors(g, f)) return NULL;
     const Update *drawn = update_that_draws(g, f->value->var);
     for (size_t k = 0; k < sizeof powers / sizeof *powers; k++) {
         Action a = action_of(g, by);
@@ -786,6 +786,7 @@ bool find_scale_moves(Graph *g)
     }
     for (const Factor *f = g->factors; f; f = f->next) {
         bool any = false;
+        if (!draws_vectors(g, f)) continue;
         for (int i = 0; i <= n && !(i == n && any); i++) {
             const Var *alone = i < n ? g->vars[i] : NULL;
             Update *s = NULL;
