@@ -766,7 +766,11 @@ void include_begin(Parse *p, void *scanner, Span at, const char *name)
     else if (!known) {
         s = front_read(p->arena, path);
         if (!s) fail(p, at, DIAG_E0117, path, strerror(errno));
-        else s->order = p->read.n;
+        else {
+            const char *from = p->source->included, *end = from ? strrchr(from, '/') : NULL;
+            s->order = p->read.n;
+            s->included = *name != '/' && end ? arena_printf(p->arena, "%.*s%s", (int)(end + 1 - from), from, name) : name;
+        }
         list_add(p->arena, &p->read, (void *)real);
     }
     lexer_push(p, scanner, s ? s : source_from_string(p->arena, path, ""));

@@ -1593,8 +1593,9 @@ static void check_truncation(Types *t, Stmt *s, const Distribution *dist)
     for (int i = 0; i < 2; i++)
         if (ends[i]) {
             good = end_fits(t, s, ends[i]) && good;
-            if (good && dist->discrete && !dist->value_rank && !(ends[i]->type.rank && ends[i]->type.base == BASE_INT))
-                good = need_int(t, ends[i], s->censored ? "an end of censored integers" : "a bound of truncated integers");
+            // ends of censored integers are data, which may be infinite, and then they are reals
+            if (good && dist->discrete && !dist->value_rank && !s->censored && !(ends[i]->type.rank && ends[i]->type.base == BASE_INT))
+                good = need_int(t, ends[i], "a bound of truncated integers");
         }
     if (dist->value_rank) {
         Span at = s->lower ? s->lower->span : s->upper ? s->upper->span : s->span;

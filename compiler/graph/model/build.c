@@ -92,6 +92,9 @@ static void mixture(Graph *g, const Stmt *s, const StmtScope *scope, int extra, 
     diag_help(m, "the declared bound of `%s` would truncate it", v->name);
 }
 
+// The last integer that an end of real data includes. What is infinite stays so, and cuts nothing off.
+static Expr *integer_end(Expr *e, bool upper) { return ex_call1(upper ? "floor" : "ceil", e); }
+
 static void tilde(Graph *g, const Stmt *s, const StmtScope *scope)
 {
     const Distribution *d = library_distribution(g->stdlib, s->dist);
@@ -127,6 +130,10 @@ static void tilde(Graph *g, const Stmt *s, const StmtScope *scope)
     f->censored = s->censored;
     if (s->lower) f->lower = elaborate_argument(g, s->lower, scope->env, 0, extra, at);
     if (s->upper) f->upper = elaborate_argument(g, s->upper, scope->env, 0, extra, at);
+    if (s->censored && d->discrete) {
+        if (s->lower && s->lower->type.base == BASE_REAL) f->lower = integer_end(f->lower, false);
+        if (s->upper && s->upper->type.base == BASE_REAL) f->upper = integer_end(f->upper, true);
+    }
     if (value->kind == EX_REF && value->var->kind == VAR_DATA) value->var->response = true;
     refuse_itself(g, s, value, s->nargs, args);
     refuse_itself(g, s, value, 2, (Expr *[]){f->lower, f->upper});
