@@ -210,6 +210,9 @@ struct Stmt {
     Ast **args;    // TILDE
     Ast *weights;  // TILDE: of a mixture, else NULL; dist and args are then those of its first component
     Stmt *more;    // TILDE: the other components of a mixture, as statements of their own, linked by next
+    // types: of a mixture whose components are one plate: bit i: argument i has, behind the dimensions of what is repeated, one for them
+    unsigned by_component;
+    int weights_each;  // types: dimensions of the weights of a mixture, from the first, that are those of what is repeated
     bool truncated;
     bool censored;           // TILDE: C[lower, upper] in place of T[lower, upper]: missing values lie there
     Ast *lower, *upper;      // TILDE: T[lower, upper], NULL for an open end

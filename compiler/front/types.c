@@ -796,7 +796,7 @@ static bool check_sizes(Types *t, const Ast *e)
     return true;
 }
 
-static void check_argument(Types *t, const Stmt *s, const Distribution *dist, int i, const Type *value);
+static void check_argument(Types *t, Stmt *s, const Distribution *dist, int i, const Type *value);
 
 // normal_lpdf(y | mu, sigma) and its like: shapes as in a statement, y ~ normal(mu, sigma); over vectors it is the sum.
 static bool type_law(Types *t, Ast *e, const Distribution *dist)
@@ -812,7 +812,7 @@ static bool type_law(Types *t, Ast *e, const Distribution *dist)
     else if (dist->discrete && value->base != BASE_INT)
         diag(t->d, e->kid[0]->span, DIAG_E0305, 1, e->name, "an integer", describe(t, value));
     else {
-        const Stmt s = {.args = e->kid + 1, .nargs = dist->nparams};
+        Stmt s = {.args = e->kid + 1, .nargs = dist->nparams};
         for (int i = 0; i < dist->nparams; i++) check_argument(t, &s, dist, i, value);
     }
     return diags_errors(t->d) == before ? known(e, (Type){.base = BASE_REAL}) : poison(e);
@@ -1544,14 +1544,49 @@ static void check_constant(Types *t, const Stmt *s, const Distribution *dist, in
     }
 }
 
-static void check_argument(Types *t, const Stmt *s, const Distribution *dist, int i, const Type *value)
+// What an argument of `y ~ mixture(w, normal(m, s))`, with dimensions more than its distribution takes, has elements for: each element of y,
+// each component, or each component of each element.
+typedef enum { TO_ELEMENT, TO_COMPONENT, TO_NEITHER } Belongs;
+
+static Belongs belongs(Types *t, Stmt *s, const Ast *arg, int extra, int repeated, const Type *value)
+{
+    bool component = extra == 1 || extra == repeated + 1;
+    if (extra == 1 && repeated == 1) {
+        double excess;
+        const Type *w = &s->weights->type;
+        const Relation by = compare(t, arg->type.dim[0], w->dim[w->rank - 1], &excess),
+                       each = compare(t, arg->type.dim[0], value->dim[0], &excess);
+        if (by == each && by != DIFFERENT) {
+            const char *left = text_of(t, s->lhs);
+            Diag *m = diag(t->d, arg->span, DIAG_E0411,
+                           arena_printf(t->a, "sizes do not decide whether `%s` has an element for each component or for each of `%s`",
+                                        text_of(t, arg), left));
+            diag_help(m, "for (i in 1:rows(%s)) %s[i] ~ mixture(...); with a subscript i where an argument has an element for each", left,
+                      left);
+            return TO_NEITHER;
+        }
+        component = by == SAME || each == DIFFERENT;
+    }
+    for (int i = 0; component && i < s->nargs; i++)
+        if (s->args[i] == arg) s->by_component |= 1U << i;
+    return component ? TO_COMPONENT : TO_ELEMENT;
+}
+
+static void check_argument(Types *t, Stmt *s, const Distribution *dist, int i, const Type *value)
 {
     const Ast *arg = s->args[i];
     const Decl *param = dist->params[i];
     int extra = arg->type.rank - param->type.rank, repeated = value->rank - dist->value_rank;
-    if (s->weights && !s->more && s->weights->state == TYPE_KNOWN && s->weights->type.rank == 1 && extra == 1 && repeated == 0) {
-        if (same_size(t, arg->span, arg->type.dim[0], s->weights->type.dim[0])) check_constant(t, s, dist, i);
-        return;  // one for each component of a plate of them
+    if (s->weights && !s->more && s->weights->state == TYPE_KNOWN && s->weights->type.rank > 0 && extra > 0) {
+        const Belongs to = belongs(t, s, arg, extra, repeated, value);
+        if (to == TO_NEITHER) return;
+        if (to == TO_COMPONENT) {
+            const Type *w = &s->weights->type;
+            for (int k = 0; k < extra - 1; k++)
+                if (!same_size(t, arg->span, arg->type.dim[k], value->dim[k])) return;
+            if (same_size(t, arg->span, arg->type.dim[extra - 1], w->dim[w->rank - 1])) check_constant(t, s, dist, i);
+            return;
+        }
     }
     if (extra != 0 && extra != repeated) {
         Diag *m = diag(t->d, arg->span, DIAG_E0402, param->name, dist->name, describe_rank(param->type.rank), describe(t, &arg->type));
@@ -1633,6 +1668,16 @@ static void check_interval(Types *t, const Stmt *s, const Distribution *dist)
 
 static void check_tilde(Types *t, Stmt *s);
 
+// Is the last dimension of the weights that of the components? A vector as long as the left side has a weight for each element.
+static bool is_weights(Types *t, const Stmt *s, int n)
+{
+    const Type *w = &s->weights->type;
+    double excess;
+    if (w->rank != 1 || s->lhs->type.rank < 1) return false;
+    const Relation each = compare(t, w->dim[0], s->lhs->type.dim[0], &excess);
+    return each != SAME || compare(t, w->dim[0], make_int(t, s->weights->span, n), &excess) == SAME;
+}
+
 // The weights of a mixture and its components beside the first.
 static void check_mixture(Types *t, Stmt *s)
 {
@@ -1649,13 +1694,20 @@ static void check_mixture(Types *t, Stmt *s)
     }
     if (!type_of(t, s->weights)) return;
     const Type *w = &s->weights->type;
-    if (w->rank > 1 || (w->rank == 0 && n != 2)) {
+    const int repeated = s->lhs->state == TYPE_KNOWN && first ? s->lhs->type.rank - first->value_rank : 0;
+    const bool numbers = repeated > 0 && w->rank == repeated && n == 2 && !is_weights(t, s, n);  // w[i] and 1 - w[i]
+    if (!(w->rank == 0 && n == 2) && w->rank != 1 && !(repeated > 0 && w->rank == repeated + 1) && !numbers) {
         Diag *m = diag(
             t->d, s->weights->span, DIAG_E0411,
             arena_printf(t->a, "%s weights for %s", w->rank ? "a matrix of" : "one number as", plural(t->a, n, "component", "components")));
-        diag_help(m, w->rank ? "a vector with the weights of one element, as in mixture(W[i], ...)"
+        diag_help(m, w->rank ? "a vector with the weights of one element, as in mixture(W[i], ...), or a matrix with a row for each"
                              : "two components have weights w and 1 - w; more have a simplex");
-    } else if (w->rank == 1 && n > 1) same_size(t, s->weights->span, w->dim[0], make_int(t, s->weights->span, n));
+        return;
+    }
+    s->weights_each = w->rank && !numbers ? w->rank - 1 : w->rank;
+    for (int k = 0; k < s->weights_each; k++)
+        if (!same_size(t, s->weights->span, w->dim[k], s->lhs->type.dim[k])) return;
+    if (w->rank > 0 && !numbers && n > 1) same_size(t, s->weights->span, w->dim[w->rank - 1], make_int(t, s->weights->span, n));
     if (s->truncated)
         diag(t->d, s->lower ? s->lower->span : s->upper ? s->upper->span : s->span, DIAG_E0404, "mixture", "of several distributions");
 }
@@ -1676,8 +1728,8 @@ static void check_censored(Types *t, Stmt *s)
 static void check_tilde(Types *t, Stmt *s)
 {
     if (s->censored) check_censored(t, s);
-    if (s->weights) check_mixture(t, s);
     bool good = type_of(t, s->lhs);
+    if (s->weights) check_mixture(t, s);
     for (int i = 0; i < s->nargs; i++) good = type_of(t, s->args[i]) && good;
     if (!s->dist) return;
     const Distribution *dist = library_distribution(t->lib, s->dist);

@@ -61,7 +61,7 @@ static void mixture(Graph *g, const Stmt *s, const StmtScope *scope, int extra, 
         return;
     }
     Factor *f = factor_new(g, s->span, plates_of(g, scope, s->span, extra, more));
-    Expr *weights = elaborate_whole(g, s->weights, scope->env);
+    Expr *weights = elaborate_weights(g, s, scope->env, extra, at);
     int n = 0;
     for (const Stmt *part = s; part; part = part == s ? s->more : part->next) n++;
     f->component = NEW_N(g->arena, Component, n);
@@ -73,10 +73,7 @@ static void mixture(Graph *g, const Stmt *s, const StmtScope *scope, int extra, 
             .dist = library_distribution(g->stdlib, part->dist), .nargs = part->nargs, .args = NEW_N(g->arena, Expr *, part->nargs + 1)};
         for (int i = 0; i < part->nargs; i++) {
             const int want = i < c->dist->nparams ? c->dist->params[i]->type.rank : 0;
-            if (f->plate) {
-                Expr *whole = elaborate_whole(g, part->args[i], scope->env);
-                c->args[i] = ex_rank(whole) > want ? ex_at(whole, 1, &number) : whole;
-            } else c->args[i] = elaborate_argument(g, part->args[i], scope->env, want, extra, at);
+            c->args[i] = elaborate_of_component(g, part, i, scope->env, want, extra, at, number);
         }
         c->weight = ex_rank(weights) == 1 ? ex_at(weights, 1, &number) : f->ncomponents == 1 ? weights : ex_sub(ex_num(1), weights);
     }

@@ -738,6 +738,23 @@ Expr *elaborate_argument(Graph *g, const Ast *a, const Env *env, int want, int e
     return ex_at(whole, take, at + (extra - take));
 }
 
+Expr *elaborate_weights(Graph *g, const Stmt *s, const Env *env, int extra, Expr *const *at)
+{
+    Expr *whole = elaborate_whole(g, s->weights, env);
+    const int n = s->weights_each;
+    return n ? ex_at(whole, n, at + (extra - n)) : whole;
+}
+
+Expr *elaborate_of_component(Graph *g, const Stmt *s, int i, const Env *env, int want, int extra, Expr *const *at, Expr *component)
+{
+    if (!(s->by_component & 1U << i)) return elaborate_argument(g, s->args[i], env, want, extra, at);
+    Expr *whole = elaborate_whole(g, s->args[i], env), *sub[MAX_RANK + 1];
+    const int n = ex_rank(whole) - want;
+    for (int k = 0; k < n - 1; k++) sub[k] = at[k];
+    sub[n - 1] = component;
+    return ex_at(whole, n, sub);
+}
+
 Expr *elaborate_rule(Graph *g, const Ast *e, int n, Decl *const *names, Expr *const *values)
 {
     const Env *env = NULL;

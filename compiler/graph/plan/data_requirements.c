@@ -269,15 +269,23 @@ static void mixture_fits(Requirements *c, const Place *p, const Stmt *s, const S
     const Distribution *d = s->dist ? library_distribution(c->g->stdlib, s->dist) : NULL;
     int n = 1;
     for (const Stmt *part = s->more; part; part = part->next) n++;
-    if (w.rank != 1 || !d) return;
+    if (!w.rank || !d) return;
+    for (int k = 0; k < s->weights_each; k++) require_same_size(c, p, s->weights, w.dim[k], s->lhs, left->dim[k]);
+    if (s->weights_each == w.rank) return;
+    Expr *components = w.dim[w.rank - 1];
     if (n > 1) {
-        require_same_size(c, p, s->weights, w.dim[0], s->lhs, ex_num(n));
+        require_same_size(c, p, s->weights, components, s->lhs, ex_num(n));
         return;
     }
     for (int i = 0; i < s->nargs && i < d->nparams; i++) {
         const Shape x = shape_of(c->g, s->args[i], p->env);
-        if (x.rank - d->params[i]->type.rank == 1 && left->rank == d->value_rank)
-            require_same_size(c, p, s->weights, w.dim[0], s->args[i], x.dim[0]);
+        const int extra = x.rank - d->params[i]->type.rank;
+        if (!(s->by_component & 1U << i)) {
+            argument_fits(c, p, s->lhs, s->args[i], d->params[i]->type.rank, left, d->value_rank);
+            continue;
+        }
+        for (int k = 0; k < extra - 1; k++) require_same_size(c, p, s->args[i], x.dim[k], s->lhs, left->dim[k]);
+        require_same_size(c, p, s->weights, components, s->args[i], x.dim[extra - 1]);
     }
 }
 
