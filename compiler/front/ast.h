@@ -330,6 +330,9 @@ typedef struct Distribution {  // distribution normal(real mu, real<lower=0> sig
     Ast *draw_law, *draw_law_truncated;
     // family part: of its statistics, called with the number of one, from 0, before its arguments; or NULL
     Ast *expectations, *expectations_truncated;
+    // for warnings about priors: the parameters that shift and stretch the values; where most of the mass of a prior lies beside 0 and far out
+    // (a condition); an end of the support that is seldom known. Or NULL
+    Ast *location, *scale, *near_zero, *far_end;
     const char *reference;
     struct Distribution *next;
 } Distribution;

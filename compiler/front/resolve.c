@@ -1331,6 +1331,10 @@ static void resolve_distribution(Resolve *r, Distribution *d)
     use(r, d->precision_root);
     use(r, d->cdf);
     use(r, d->ccdf);
+    use(r, d->location);
+    use(r, d->scale);
+    use(r, d->near_zero);
+    use(r, d->far_end);
     use_routine(r, d->sample, "`sample`");
     if (!d->sample_truncated) return;
     const Type real = {.base = BASE_REAL};

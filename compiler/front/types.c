@@ -332,6 +332,9 @@ static bool constant(const Ast *e, const Binding *b, double *v)
         else if (e->op == OP_MUL) *v = x * y;
         else if (e->op == OP_DIV) *v = x / y;
         else if (e->op == OP_POW) *v = pow(x, y);
+        else if (e->op == OP_LE) *v = x <= y;
+        else if (e->op == OP_GE) *v = x >= y;
+        else if (e->op == OP_AND) *v = x != 0 && y != 0;
         else return false;
         return !isnan(*v);
     case AST_CALL:
@@ -1540,7 +1543,9 @@ static void check_constant(Types *t, const Stmt *s, const Distribution *dist, in
         if (!ends[k] || !constant(ends[k], &b, &end) || (k ? v <= end : v >= end)) continue;
         Diag *m = diag(t->d, s->args[i]->span, DIAG_E0403, param->name, dist->name, k ? "at most" : "at least",
                        arena_printf(t->a, "%g", end), text_of(t, s->args[i]));
-        if (dist->name == intern("normal") && i == 1) diag_help(m, "the second argument of normal is the standard deviation");
+        for (const Synonym *w = dist->synonyms; w; w = w->next)
+            if (w->word == intern("sd") && w->of == param->name)
+                diag_help(m, "`%s` of %s is the standard deviation", param->name, dist->name);
     }
 }
 
@@ -1930,7 +1935,11 @@ bool front_types(Arena *a, Model *m, const Library *lib, Diags *d)
 
 // ---- for sizes.c ----
 
-bool types_constant(const Ast *e, double *value) { return constant(e, NULL, value); }
+bool types_constant(const Ast *e, const Distribution *d, const Stmt *s, double *value)
+{
+    const Binding b = {d, s->args};
+    return constant(e, &b, value);
+}
 bool types_of(Types *t, Ast *e) { return type_of(t, e); }
 bool types_has_index(const Ast *e) { return has_index(e); }
 bool types_merge(Types *t, Type *into, const Type *other) { return merge(t, into, other); }
@@ -2039,6 +2048,10 @@ void types_library(Arena *a, Library *lib, Diags *d)
         if (p->mode) type_of(&t, p->mode);
         if (p->covariance_root) type_of(&t, p->covariance_root);
         if (p->precision_root) type_of(&t, p->precision_root);
+        type_body(&t, p->location, 0, "a location");
+        type_body(&t, p->scale, 0, "a scale");
+        type_body(&t, p->near_zero, 0, "near_zero");
+        type_body(&t, p->far_end, 0, "far_end");
         for (Natural *n = p->natural; n; n = n->next)
             if (type_of(&t, n->statistic)) n->decl->type.rank = n->statistic->type.rank;  // of log_determinant(x), 0
         type_routine(&t, p->sample);
