@@ -596,6 +596,12 @@ void distribution_parameter(Parse *p, TypeExpr type, const char *name, Span at)
     v->constraint = type.constraint;
     v->lower = type.lower;
     v->upper = type.upper;
+    for (int k = 0; k < v->type.rank; k++) {
+        const Ast *size = v->type.dim[k];
+        if (size && (size->kind != AST_NAME || k >= 2)) fail(p, size->span, DIAG_E0110, name, "sizes that are names, or none");
+        else if (size) v->own_size[k] = size->name;
+        v->type.dim[k] = NULL;
+    }
     List params = {d->nparams, d->nparams, (void **)d->params};
     list_add(p->arena, &params, v);
     d->params = (Decl **)params.item;
@@ -660,6 +666,7 @@ void distribution_part(Parse *p, Span at, const char *part, Ast *value)
         {"scale", &d->scale, false},
         {"near_zero", &d->near_zero, false},
         {"far_end", &d->far_end, false},
+        {"requires", &d->require, false},
         {"base", &d->base, true},
         {"draw", &d->draw, true},
         {"draw_truncated", &d->draw_truncated, true},

@@ -176,7 +176,8 @@ struct Decl {
     Ast *in_loop;
     Ast *init;      // `int K = 256;` in data: default
     Ast *lo, *hi;   // DECL_INDEX: range
-    bool has_type;  // the user wrote a type
+    const char *own_size[2];  // DECL_PARAMETER: names of sizes that are not those of the value: the E of array[E] int node
+    bool has_type;            // the user wrote a type
     int order;      // declaration order over the model, dense from 0
     Stmt *sites;    // DECL_DEFINITION: the statements that define it (linked by next_site)
     // DECL_DEFINITION: its one statement, z[j] = ..., where sizes of the right side differ by the indices that are its subscripts
@@ -330,9 +331,10 @@ typedef struct Distribution {  // distribution normal(real mu, real<lower=0> sig
     Ast *draw_law, *draw_law_truncated;
     // family part: of its statistics, called with the number of one, from 0, before its arguments; or NULL
     Ast *expectations, *expectations_truncated;
-    // for warnings about priors: the parameters that shift and stretch the values; where most of the mass of a prior lies beside 0 and far out
-    // (a condition); an end of the support that is seldom known. Or NULL
+    // for warnings about priors: the parameters that shift and stretch the values; where most of the mass of a prior lies beside 0 and far
+    // out (a condition); an end of the support that is seldom known. Or NULL
     Ast *location, *scale, *near_zero, *far_end;
+    Ast *require;  // a condition on arguments that are data, or NULL (name: requires)
     const char *reference;
     struct Distribution *next;
 } Distribution;

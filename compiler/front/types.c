@@ -1549,8 +1549,8 @@ static void check_constant(Types *t, const Stmt *s, const Distribution *dist, in
     }
 }
 
-// What an argument of `y ~ mixture(w, normal(m, s))`, with dimensions more than its distribution takes, has elements for: each element of y,
-// each component, or each component of each element.
+// What an argument of `y ~ mixture(w, normal(m, s))`, with dimensions more than its distribution takes, has elements for: each element of
+// y, each component, or each component of each element.
 typedef enum { TO_ELEMENT, TO_COMPONENT, TO_NEITHER } Belongs;
 
 static Belongs belongs(Types *t, Stmt *s, const Ast *arg, int extra, int repeated, const Type *value)
@@ -1608,9 +1608,17 @@ static void check_argument(Types *t, Stmt *s, const Distribution *dist, int i, c
     }
     for (int k = 0; k < extra; k++)
         if (!same_size(t, arg->span, arg->type.dim[k], value->dim[k])) return;
-    if (dist->value_rank)  // vectors and matrices beside a vector or matrix value have its size
-        for (int k = extra; k < arg->type.rank; k++)
-            if (!same_size(t, arg->span, arg->type.dim[k], value->dim[value->rank - 1])) return;
+    // vectors and matrices beside a vector or matrix value have its size, or one of their own that some of them share
+    for (int k = extra; k < arg->type.rank && dist->value_rank; k++) {
+        const char *own = param->own_size[k - extra];
+        for (int j = 0; j < i && own; j++)
+            for (int n = 0; n < dist->params[j]->type.rank; n++) {
+                const Type *other = &s->args[j]->type;
+                if (dist->params[j]->own_size[n] != own || other->rank < dist->params[j]->type.rank) continue;
+                if (!same_size(t, arg->span, arg->type.dim[k], other->dim[other->rank - dist->params[j]->type.rank + n])) return;
+            }
+        if (!own && !same_size(t, arg->span, arg->type.dim[k], value->dim[value->rank - 1])) return;
+    }
     check_constant(t, s, dist, i);
 }
 
@@ -2052,6 +2060,7 @@ void types_library(Arena *a, Library *lib, Diags *d)
         type_body(&t, p->scale, 0, "a scale");
         type_body(&t, p->near_zero, 0, "near_zero");
         type_body(&t, p->far_end, 0, "far_end");
+        type_body(&t, p->require, 0, "requires");
         for (Natural *n = p->natural; n; n = n->next)
             if (type_of(&t, n->statistic)) n->decl->type.rank = n->statistic->type.rank;  // of log_determinant(x), 0
         type_routine(&t, p->sample);

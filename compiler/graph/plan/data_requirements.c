@@ -252,14 +252,33 @@ found:;
 
 // An argument of a vectorised statement has the extents of what is drawn, where it is not repeated; vectors and matrices beside a vector or
 // matrix that is drawn have its size.
-static void argument_fits(Requirements *c, const Place *p, const Ast *value, const Ast *arg, int want, const Shape *left, int value_rank)
+static void argument_fits(Requirements *c, const Place *p, const Ast *value, const Ast *arg, const Decl *param, const Shape *left,
+                          int value_rank)
 {
     const Shape x = shape_of(c->g, arg, p->env);
-    const int extra = left->rank - value_rank;
+    const int extra = left->rank - value_rank, want = param ? param->type.rank : 0;
     for (int k = 0; k < x.rank - want && x.rank - want <= extra; k++)
         require_same_size(c, p, value, left->dim[extra - (x.rank - want) + k], arg, x.dim[k]);
-    for (int k = x.rank < want ? x.rank : x.rank - want; k < x.rank && value_rank && left->rank; k++)
-        require_same_size(c, p, value, left->dim[left->rank - 1], arg, x.dim[k]);
+    const int own = x.rank < want ? x.rank : x.rank - want;  // from here on it is one argument
+    for (int k = own; k < x.rank && value_rank && left->rank; k++)
+        if (!param->own_size[k - own]) require_same_size(c, p, value, left->dim[left->rank - 1], arg, x.dim[k]);
+}
+
+// Arguments i and j of a distribution that share a size which is not that of the value.
+static void own_sizes_fit(Requirements *c, const Place *p, const Distribution *d, Ast *const *args, int i, int j)
+{
+    const Shape x = shape_of(c->g, args[i], p->env), y = shape_of(c->g, args[j], p->env);
+    const int m = d->params[i]->type.rank, n = d->params[j]->type.rank;
+    for (int k = 0; k < m && x.rank >= m; k++)
+        for (int l = 0; l < n && y.rank >= n; l++)
+            if (d->params[i]->own_size[k] && d->params[i]->own_size[k] == d->params[j]->own_size[l])
+                require_same_size(c, p, args[i], x.dim[x.rank - m + k], args[j], y.dim[y.rank - n + l]);
+}
+
+static void arguments_share(Requirements *c, const Place *p, const Distribution *d, Ast *const *args, int nargs)
+{
+    for (int i = 0; i < nargs && i < d->nparams && d->value_rank; i++)
+        for (int j = 0; j < i; j++) own_sizes_fit(c, p, d, args, i, j);
 }
 
 // A mixture has as many components as weights: a plate of them is as long as they are.
@@ -281,7 +300,7 @@ static void mixture_fits(Requirements *c, const Place *p, const Stmt *s, const S
         const Shape x = shape_of(c->g, s->args[i], p->env);
         const int extra = x.rank - d->params[i]->type.rank;
         if (!(s->by_component & 1U << i)) {
-            argument_fits(c, p, s->lhs, s->args[i], d->params[i]->type.rank, left, d->value_rank);
+            argument_fits(c, p, s->lhs, s->args[i], d->params[i], left, d->value_rank);
             continue;
         }
         for (int k = 0; k < extra - 1; k++) require_same_size(c, p, s->args[i], x.dim[k], s->lhs, left->dim[k]);
@@ -333,7 +352,8 @@ static void look_at_call(Requirements *c, const Place *p, const Ast *e)
     const Distribution *law = law_function(c->g->stdlib, e->name, &part);
     if (law && e->nkids == law->nparams + 1) {  // normal_lpdf(y | mu, s): as y ~ normal(mu, s)
         for (int i = 0; i < law->nparams; i++)
-            argument_fits(c, p, e->kid[0], e->kid[i + 1], law->params[i]->type.rank, &a, law->value_rank);
+            argument_fits(c, p, e->kid[0], e->kid[i + 1], law->params[i], &a, law->value_rank);
+        arguments_share(c, p, law, e->kid + 1, law->nparams);
         require_law(c, p, law, e);
         return;
     }
@@ -459,15 +479,16 @@ static void look_at_tilde(Requirements *c, const Place *p, const Stmt *s)
     look(c, p, s->upper);
     const Shape left = shape_of(c->g, s->lhs, p->env);
     if (s->weights) mixture_fits(c, p, s, &left);
-    if (s->lower) argument_fits(c, p, s->lhs, s->lower, 0, &left, 0);
-    if (s->upper) argument_fits(c, p, s->lhs, s->upper, 0, &left, 0);
+    if (s->lower) argument_fits(c, p, s->lhs, s->lower, NULL, &left, 0);
+    if (s->upper) argument_fits(c, p, s->lhs, s->upper, NULL, &left, 0);
     for (const Stmt *part = s; part; part = part == s ? s->more : part->next) {
         const Distribution *d = part->dist ? library_distribution(c->g->stdlib, part->dist) : NULL;
         for (int i = 0; i < part->nargs; i++) {
             look(c, p, part->args[i]);
             if (d && i < d->nparams && (!s->weights || s->more))
-                argument_fits(c, p, s->lhs, part->args[i], d->params[i]->type.rank, &left, d->value_rank);
+                argument_fits(c, p, s->lhs, part->args[i], d->params[i], &left, d->value_rank);
         }
+        if (d) arguments_share(c, p, d, part->args, part->nargs);
     }
 }
 
