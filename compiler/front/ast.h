@@ -126,6 +126,7 @@ struct Ast {
     // of an argument that was given by name, sd = s: that name, until arguments.c has put it in its place
     const char *label;
     Span label_span;
+    const char *row_of;             // of within_row, which ragged.c has made: the array
     const struct Inlined *inlined;  // this is the right side of a function that was called here
 };
 
@@ -182,6 +183,7 @@ struct Decl {
     Stmt *sites;    // DECL_DEFINITION: the statements that define it (linked by next_site)
     // DECL_DEFINITION: its one statement, z[j] = ..., where sizes of the right side differ by the indices that are its subscripts
     Stmt *ragged;
+    const char *lengths;  // rows of different lengths, one behind the other: the name of the array with their lengths; or NULL
     bool observed;   // DECL_DATA: some statement draws it, so that values may be missing
     bool recursive;  // DECL_DEFINITION: its elements depend on others of it, perhaps through other definitions
     bool poisoned;   // an error has been reported: no further messages about it

@@ -1166,6 +1166,7 @@ bool front_resolve(Arena *a, Model *m, const Library *lib, Diags *d)
     Resolve r = {.a = a, .d = d, .lib = lib, .m = m, .inliner = inliner_new(a, d), .modelling = true};
     if (!m->name) m->name = intern("model");
     front_place_arguments(a, m, lib, d);
+    front_flatten_rows(a, m, d);
     front_free_counts(a, m, lib, d);
     in_every_block(&r, m, declare_typed, false);
     in_every_block(&r, m, declare, false);

@@ -447,6 +447,7 @@ static Expr *call(Graph *g, const Ast *e, const Env *env, int n, Expr *const *at
     if (f == FN_inverse || f == FN_inverse_spd || f == FN_cholesky_decompose || f == FN_sort_asc || f == FN_sort_desc ||
         f == FN_sort_indices_asc || f == FN_sort_indices_desc)
         return ex_at(ex_call1(f == FN_inverse_spd ? "inverse" : e->name, elaborate_whole(g, a, env)), n, at);
+    if (f == FN_within_row) return elaborate(g, a, env, 0, NULL);
     if (f == FN_log_determinant) return ex_call1(e->name, elaborate_whole(g, a, env));
     if (f == FN_determinant) return ex_call1("exp", ex_call1("log_determinant", elaborate_whole(g, a, env)));
     if (f == FN_identity_matrix) return ex_call2("same", at[0], at[1]);

@@ -102,6 +102,28 @@ static void require_inside(Requirements *c, const Place *p, const char *name, in
     require(c, k);
 }
 
+// A place of a row that is one of several, one behind the other: it lies within the row.
+static void require_row(Requirements *c, const Place *p, const Ast *e)
+{
+    Graph *g = c->g;
+    Expr *x[3];
+    for (int i = 0; i < 3; i++) x[i] = elaborate(g, e->kid[i], p->env, 0, NULL);
+    const char *name = e->row_of ? e->row_of : "within_row";
+    if (!ex_data_only(x[0]) || !ex_data_only(x[1])) {
+        diag(g->diags, p->span, DIAG_E0119, name, "and data must say which element is looked up");
+        return;
+    }
+    Requirement k = {.span = p->span, .name = name, .loops = p->loops, .nparts = 2, .nnumbers = 2};
+    k.part[0] = ex_sub(x[0], x[1]);
+    k.part[1] = ex_sub(x[2], x[0]);
+    k.fails[0] = ex_call2("<", x[0], x[1]);
+    k.fails[1] = ex_call2("<", x[2], x[0]);
+    k.number[0] = ex_plus(ex_sub(x[0], x[1]), 1);
+    k.number[1] = ex_plus(ex_sub(x[2], x[1]), 1);
+    k.says = arena_printf(g->arena, "element # of a row of %s does not exist: the row has # (%s)", name, requirements_line(g, p->span));
+    require(c, k);
+}
+
 static void require_divisor(Requirements *c, const Place *p, const Ast *divisor)
 {
     if (shape_of(c->g, divisor, p->env).rank) return;
@@ -340,6 +362,10 @@ static void look_at_call(Requirements *c, const Place *p, const Ast *e)
     if (f == FN_rows || f == FN_cols || f == FN_size || f == FN_num_elements) return;  // says nothing of elements
     look_at_kids(c, p, e);
     if (e->nkids == 0) return;
+    if (f == FN_within_row) {
+        require_row(c, p, e);
+        return;
+    }
     if (is_solver(e->name)) {
         require_times(c, p, e);
         require_same_size(c, p, e->kid[0]->kid[2], shape_of(c->g, e->kid[0]->kid[2], p->env).dim[0], e->kid[1],
