@@ -99,7 +99,7 @@ static bool is_whole(const Ast *e) { return e->kind == AST_ALL || (e->kind == AS
 
 static void refuse(const Ragged *r, Span at, const char *name, const char *why, const char *help)
 {
-    Diag *m = diag(r->d, at, DIAG_E0119, name, why);
+    Diag *m = diag(r->d, at, DIAG_E0120, name, why);
     if (help) diag_help(m, "%s", help);
 }
 
@@ -143,12 +143,12 @@ static void flatten(Ragged *r, Stmt *s)
             const Ast *size = d->type.dim[k];
             Rows *rows = size && size->kind == AST_NAME ? rows_named(r, size->name) : NULL;
             if (!rows) continue;
-            const char *why = k == 0                              ? "and no dimension before it has their number"
-                              : k > 1                             ? "which only the second dimension may have"
+            const char *why = k == 0                                    ? "and no dimension before it has their number"
+                              : k > 1                                   ? "which only the second dimension may have"
                               : !same_text(d->type.dim[0], rows->count) ? "and another number of rows than lengths"
-                              : d->constraint != CONSTRAINT_NONE  ? "and a constraint on each row"
-                              : s->outer                          ? "and is declared in a loop"
-                                                                  : NULL;
+                              : d->constraint != CONSTRAINT_NONE        ? "and a constraint on each row"
+                              : s->outer                                ? "and is declared in a loop"
+                                                                        : NULL;
             if (why) {
                 refuse(r, d->span, d->name, why, arena_printf(r->a, "vector[%s] %s[%s] has a row for each element of `%s`", rows->lengths,
                                                               d->name, ast_text(r->a, rows->count), rows->lengths));
@@ -187,7 +187,8 @@ static const Loop *loop_of(const Loop *in, const char *index)
 static Ast *within(const Ragged *r, Ast *place, const Rows *rows, Ast *row, const char *array, bool begins, bool ends)
 {
     Ast *first = at_row(r, place->span, rows->first, row), *last = at_row(r, place->span, rows->last, row);
-    Ast *e = node(r, AST_CALL, place->span, 3, (Ast *[]){place, ends ? plus(r, first, -1) : first, begins ? plus(r, last, 1) : last});
+    Ast *e = node(r, AST_CALL, place->span, 3, (Ast *[]){place, first, last});
+    e->number = begins ? 1 : ends ? -1 : 0;
     e->name = intern("within_row");
     e->row_of = array;
     return e;

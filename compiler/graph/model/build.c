@@ -405,6 +405,7 @@ bool build(Graph *g)
         if (d->kind != DECL_DEFINITION || d->user) continue;
         Var *v = var_new(g, d->name, d->block == BLOCK_PREDICT ? VAR_PREDICTED : VAR_DERIVED);
         v->decl = d;
+        v->lengths = d->lengths;
         v->span = d->span;
         v->base = d->type.base;
         set_shape(g, v, d);

@@ -110,14 +110,15 @@ static void require_row(Requirements *c, const Place *p, const Ast *e)
     for (int i = 0; i < 3; i++) x[i] = elaborate(g, e->kid[i], p->env, 0, NULL);
     const char *name = e->row_of ? e->row_of : "within_row";
     if (!ex_data_only(x[0]) || !ex_data_only(x[1])) {
-        diag(g->diags, p->span, DIAG_E0119, name, "and data must say which element is looked up");
+        diag(g->diags, p->span, DIAG_E0120, name, "and data must say which element is looked up");
         return;
     }
     Requirement k = {.span = p->span, .name = name, .loops = p->loops, .nparts = 2, .nnumbers = 2};
-    k.part[0] = ex_sub(x[0], x[1]);
-    k.part[1] = ex_sub(x[2], x[0]);
-    k.fails[0] = ex_call2("<", x[0], x[1]);
-    k.fails[1] = ex_call2("<", x[2], x[0]);
+    Expr *lo = e->number < 0 ? ex_plus(x[1], -1) : x[1], *hi = e->number > 0 ? ex_plus(x[2], 1) : x[2];  // of a slice that may be empty
+    k.part[0] = ex_sub(x[0], lo);
+    k.part[1] = ex_sub(hi, x[0]);
+    k.fails[0] = ex_call2("<", x[0], lo);
+    k.fails[1] = ex_call2("<", hi, x[0]);
     k.number[0] = ex_plus(ex_sub(x[0], x[1]), 1);
     k.number[1] = ex_plus(ex_sub(x[2], x[1]), 1);
     k.says = arena_printf(g->arena, "element # of a row of %s does not exist: the row has # (%s)", name, requirements_line(g, p->span));
