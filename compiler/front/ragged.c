@@ -202,7 +202,8 @@ static Ast *place_of(const Ragged *r, const Ast *i, const Rows *rows, const Ast 
     if (l && l->rows == rows && same_text(l->row, row)) {
         Ast *place = name_of(r, index->span, index->name);
         if (index == i) return place;
-        if (!names(i->kid[1], index->name)) return within(r, binary(r, i->op, place, rewrite(r, i->kid[1], in)), rows, to_row, array, false, false);
+        if (!names(i->kid[1], index->name)) return within(r, binary(r, i->op, place, rewrite(r, i->kid[1], in)), rows, to_row, array,
+            false, false);
     }
     Ast *place = plus(r, binary(r, OP_ADD, at_row(r, i->span, rows->first, to_row), rewrite(r, i, in)), -1);
     return within(r, place, rows, to_row, array, false, false);

@@ -44,7 +44,8 @@ int gm_option_next(const GmOption *table, unsigned groups, int argc, char **argv
     if (found == ':') return GM_OPTION_WITHOUT_VALUE;
     if (which >= 0 && is_abbreviated(argv, all[which].name)) {
         const char *word = argv[optind - 1];
-        if (opterr) fprintf(stderr, "%s: options are written in full: --%s, not %.*s\n", argv[0], all[which].name, (int)strcspn(word, "="), word);
+        if (opterr)
+            fprintf(stderr, "%s: options are written in full: --%s, not %.*s\n", argv[0], all[which].name, (int)strcspn(word, "="), word);
         optopt = 0;
         return GM_OPTION_UNKNOWN;
     }

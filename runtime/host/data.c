@@ -370,8 +370,8 @@ static bool settle_rows(GmData *d, const GmModel *m)
         }
         for (long g = 0; g < given; g++) {
             if (((const int32_t *)n->elements)[g] == array->row[g]) continue;
-            gm_error("%s: row %ld of %s has %d elements, and %s[%ld] is %d", array->source, g + 1, array->name, array->row[g], n->name, g + 1,
-                     ((const int32_t *)n->elements)[g]);
+            gm_error("%s: row %ld of %s has %d elements, and %s[%ld] is %d", array->source, g + 1, array->name, array->row[g], n->name,
+                     g + 1, ((const int32_t *)n->elements)[g]);
             return false;
         }
     }

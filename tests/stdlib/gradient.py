@@ -90,11 +90,13 @@ EXACT = dict(
     log_gamma_p=lambda a, x: mpmath.log(mpmath.gammainc(a, 0, x, regularized=True)), log_gamma_q=lambda a,
     x: mpmath.log(mpmath.gammainc(a, x, regularized=True)),
     log_inc_beta=lambda a, b, x: mpmath.log(inc_beta(a, b, x)), std_student_t_lcdf=mp_student_t_lcdf,
-    rep_vector=lambda a, n: [a] * int(n), identity_matrix=lambda n: [[mpf(i == j) for j in range(int(n))] for i in range(int(n))], log_Phi_dx=lambda x: mpmath.npdf(x) / mpmath.ncdf(x),
+    rep_vector=lambda a, n: [a] * int(n),
+    identity_matrix=lambda n: [[mpf(i == j) for j in range(int(n))] for i in range(int(n))], log_Phi_dx=lambda x: mpmath.npdf(x) / mpmath.ncdf(x),
     pi=lambda: +mpmath.pi, infinity=lambda: mpmath.inf, rows=len, sum=sum, same=lambda a, b: int(a == b),
     inverse=matrix(lambda a: a ** -1), log_determinant=log_determinant, tcrossprod=matrix(lambda a: a * a.T),
     cholesky_decompose=matrix(mpmath.cholesky))
-DOUBLE = dict(gmlib.FUNCTIONS, rep_vector=lambda a, n: [a] * int(n), identity_matrix=lambda n: np.eye(int(n)).tolist(), same=lambda a, b: int(a == b),
+DOUBLE = dict(gmlib.FUNCTIONS, rep_vector=lambda a, n: [a] * int(n), identity_matrix=lambda n: np.eye(int(n)).tolist(),
+              same=lambda a, b: int(a == b),
               inverse=lambda a: np.linalg.inv(np.array(a, float)).tolist(),
               log_determinant=lambda a: np.linalg.slogdet(np.array(a, float))[1],
               cholesky_decompose=lambda a: np.linalg.cholesky(np.array(a, float)).tolist())

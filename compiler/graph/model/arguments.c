@@ -66,6 +66,7 @@ static bool is_number_at(Graph *g, const Distribution *d, int k, double x)
 
 static bool end_is_open(Graph *g, const Distribution *d, int k, double end, int side)
 {
+    if (d->value_rank && d->params[k]->type.base == BASE_INT) return false;
     for (int i = 0; i < d->nparams; i++)
         if (d->params[i]->type.rank) return true;  // arrays cannot be tried; none of theirs is
     if (d->value_rank) return true;
