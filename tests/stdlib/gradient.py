@@ -91,7 +91,8 @@ EXACT = dict(
     x: mpmath.log(mpmath.gammainc(a, x, regularized=True)),
     log_inc_beta=lambda a, b, x: mpmath.log(inc_beta(a, b, x)), std_student_t_lcdf=mp_student_t_lcdf,
     rep_vector=lambda a, n: [a] * int(n),
-    identity_matrix=lambda n: [[mpf(i == j) for j in range(int(n))] for i in range(int(n))], log_Phi_dx=lambda x: mpmath.npdf(x) / mpmath.ncdf(x),
+    identity_matrix=lambda n: [[mpf(i == j) for j in range(int(n))] for i in range(int(n))],
+    log_Phi_dx=lambda x: mpmath.npdf(x) / mpmath.ncdf(x),
     pi=lambda: +mpmath.pi, infinity=lambda: mpmath.inf, rows=len, sum=sum, same=lambda a, b: int(a == b),
     inverse=matrix(lambda a: a ** -1), log_determinant=log_determinant, tcrossprod=matrix(lambda a: a * a.T),
     cholesky_decompose=matrix(mpmath.cholesky))
