@@ -57,11 +57,10 @@ Source *source_from_string(Arena *a, const char *path, const char *text)
     return s;
 }
 
-const char *source_name(Arena *a, const char *path)
+static const char *in_quotes(Arena *a, const char *path)
 {
-    const char *slash = strrchr(path, '/');
     char *name = arena_alloc(a, 2 * strlen(path) + 1), *to = name;
-    for (const char *c = slash ? slash + 1 : path; *c; c++) {
+    for (const char *c = path; *c; c++) {
         const bool control = (unsigned char)*c < ' ' || *c == 127;
         if (*c == '"' || *c == '\\') *to++ = '\\';
         *to++ = control ? '?' : *c;
@@ -70,7 +69,17 @@ const char *source_name(Arena *a, const char *path)
     return name;
 }
 
-const char *span_place(Arena *a, Span s) { return arena_printf(a, "%s:%d", source_name(a, s.source ? s.source->path : ""), span_line(s)); }
+const char *source_name(Arena *a, const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return in_quotes(a, slash ? slash + 1 : path);
+}
+
+const char *span_place(Arena *a, Span s)
+{
+    const char *included = s.source ? s.source->included : NULL;
+    return arena_printf(a, "%s:%d", included ? in_quotes(a, included) : source_name(a, s.source ? s.source->path : ""), span_line(s));
+}
 
 int span_line(Span s)
 {

@@ -6,7 +6,8 @@
 #include "arena.h"
 
 typedef struct Source {
-    const char *path;  // as the user named it
+    const char *path;      // as the user named it
+    const char *included;  // of a file that a model includes: its path from the folder of the model, as written; else NULL
     char *text;        // NUL-terminated
     size_t size;
     int order;  // among the files of a model: those that are included come behind it, as they are read
@@ -26,7 +27,8 @@ Source *source_from_string(Arena *a, const char *path, const char *text);
 // The last part of a path as a string of C has it between its quotes, and comments too: quotes and backslashes escaped, and what would end
 // the line replaced by ?.
 const char *source_name(Arena *a, const char *path);
-const char *span_place(Arena *a, Span s);  // "file.gm:12", the name likewise
+// "file.gm:12", the name likewise; of a file that is included "parts/file.gm:12", as the line that includes it has it
+const char *span_place(Arena *a, Span s);
 bool span_before(Span a, Span b);          // in the order of files, and within one
 int span_line(Span s);                     // 1-based; 0 if the span has no source
 int span_column(Span s);                   // 1-based, in bytes

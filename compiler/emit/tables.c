@@ -448,6 +448,7 @@ static void emit_data_field(const Out *o, const Field *f)
     line(o, ".where = \"%s\",", source_line(o, v->span));
     part(o, " .declared = \"%s %s%s\"", type_and_bounds(o, v), v->name, dims_text(o, v));
     emit_extents(o, f);
+    if (f->rows_of) part(o, ", .rows_of = %s", data_field_number(o, f->rows_of));
     if (f->upper_of) part(o, ", .upper_of = %s", data_field_number(o, f->upper_of));
     line(o, "},");
 }
@@ -473,6 +474,7 @@ static void emit_state_field(const Out *o, const Program *p, const Field *f)
     bool any = false;
     for (int k = 0; k < v->rank; k++) any |= f->extent_of[k] != 0;
     if (any && v->span.source && !v->part_of) emit_extents(o, f);
+    if (f->rows_of && !v->part_of) part(o, ", .rows_of = %s", data_field_number(o, f->rows_of));
     line(o, "},");
 }
 

@@ -1,20 +1,21 @@
 // advise.c -- warnings about models that are right as text, and seldom what was meant.
 //
-// - gamma(eps, eps) and inv_gamma(eps, eps), whose mass near 0 decides the posterior of a small variance (Gelman 2006, Bayesian
-//   Analysis 1);
+// - priors that are near 0 for all that counts, gamma(eps, eps), whose mass there decides the posterior of a small variance (Gelman 2006,
+//   Bayesian Analysis 1);
 // - a uniform sd with a far end, for the same reason: all but a trifle of its mass lies where no sd is;
 // - a location whose scale is so large that the prior is flat in all but name;
 // - data that nothing reads;
 // - unknowns that are flat on a line without end, so that the posterior may not be proper;
 // - a + u[g[i]] where u ~ normal(m, s), and a and m occur nowhere else: only a + m is in the likelihood.
 //
-// What is asked for in so many words gets no warning: flat() and half_flat().
+// Which distributions these are the library says: near_zero, far_end, location, scale. What is asked for in so many words gets no warning:
+// flat() and half_flat().
 //
 // Needs: typed, without errors.     Gives: warnings.     Keeps: all.
 #include <math.h>
 #include "types.h"
 
-static const double TINY = 0.01, FAR = 1e3, HUGE_SCALE = 1e4;
+static const double FAR = 1e3, HUGE_SCALE = 1e4;
 
 typedef struct Advice {
     Arena *a;
@@ -79,24 +80,23 @@ static void count_stmts(Advice *v, Stmt *s)
 
 // ---- priors ----
 
-// The argument of a parameter of this name, if it is a number.
-static bool number_of(const Stmt *s, const Distribution *d, const char *parameter, double *value)
+// The argument of the parameter that e names.
+static Ast *argument_of(const Stmt *s, const Distribution *d, const Ast *e)
 {
-    for (int i = 0; i < d->nparams; i++)
-        if (d->params[i]->name == intern(parameter)) return types_constant(s->args[i], value);
-    return false;
+    for (int i = 0; e && e->kind == AST_NAME && i < d->nparams && i < s->nargs; i++)
+        if (d->params[i] == e->decl) return s->args[i];
+    return NULL;
 }
 
-// Some statement has it as its sigma, as a name or an element by itself.
+// Some statement has it as its scale, as a name or an element by itself.
 static bool is_scale(const Advice *v, const Decl *d)
 {
     for (int i = 0; i < v->stmts.n; i++) {
         const Stmt *s = v->stmts.item[i];
         const Distribution *dist = s->kind == STMT_TILDE && s->dist ? library_distribution(v->lib, s->dist) : NULL;
-        for (int k = 0; dist && !s->weights && k < dist->nparams; k++) {
-            const Ast *root = place_root(s->args[k]);
-            if (root && root->decl == d && dist->params[k]->name == intern("sigma")) return true;
-        }
+        Ast *scale = dist && !s->weights ? argument_of(s, dist, dist->scale) : NULL;
+        const Ast *root = scale ? place_root(scale) : NULL;
+        if (root && root->decl == d) return true;
     }
     return false;
 }
@@ -106,20 +106,21 @@ static void advise_prior(Advice *v, const Stmt *s)
     const Distribution *d = s->dist && !s->weights && !s->more ? library_distribution(v->lib, s->dist) : NULL;
     const Decl *x = s->decl;
     if (!d || !x || x->kind != DECL_VARIABLE || s->block == BLOCK_PREDICT) return;
-    double a, b;
-    const bool gamma = d->name == intern("gamma") || d->name == intern("inv_gamma");
-    if (gamma && number_of(s, d, "alpha", &a) && number_of(s, d, "beta", &b) && a > 0 && a <= TINY && b > 0 && b <= TINY) {
-        Diag *m = diag(v->d, s->dist_span, DIAG_W0901, d->name, a, b, x->name);
+    double number;
+    if (d->near_zero && types_constant(d->near_zero, d, s, &number) && number != 0) {
+        const char *text = d->name, *before = "(";
+        for (int i = 0; i < s->nargs; i++, before = ", ") text = arena_printf(v->a, "%s%s%s", text, before, ast_text(v->a, s->args[i]));
+        Diag *m = diag(v->d, s->dist_span, DIAG_W0901, arena_printf(v->a, "%s)", text), x->name);
         diag_because(m, "nearly all of its mass lies beside 0 and far out, and a posterior near 0 follows the prior");
         diag_help(m, "a prior of the standard deviation says what is meant: s ~ half_normal(0, 1); with the scale of the data");
     }
-    if (d->name == intern("uniform") && number_of(s, d, "beta", &b) && b >= FAR && is_scale(v, x)) {
-        Diag *m = diag(v->d, s->dist_span, DIAG_W0902, x->name, b);
-        diag_because(m, "nine tenths of the prior lie above %g", b / 10);
+    if (d->far_end && types_constant(d->far_end, d, s, &number) && number >= FAR && is_scale(v, x)) {
+        Diag *m = diag(v->d, s->dist_span, DIAG_W0902, x->name, number);
+        diag_because(m, "nine tenths of the prior lie above %g", number / 10);
         diag_help(m, "half_normal(0, scale) or half_cauchy(0, scale) with the scale of the data leave no end to choose");
     }
-    if ((d->support == SUPPORT_REAL || d->name == intern("half_normal")) && number_of(s, d, "sigma", &a) && a >= HUGE_SCALE) {
-        Diag *m = diag(v->d, s->dist_span, DIAG_W0903, a, x->name);
+    if (d->location && d->scale && types_constant(d->scale, d, s, &number) && number >= HUGE_SCALE) {
+        Diag *m = diag(v->d, s->dist_span, DIAG_W0903, number, x->name);
         diag_help(m, "a scale a few times that of what is plausible is as vague, and flat() says that nothing is known");
     }
 }
@@ -162,9 +163,8 @@ static const Decl *location_of(const Advice *v, const Decl *u)
     const Stmt *s = f->tildes.item[0];
     const Distribution *d = s->dist && !s->weights && !s->truncated ? library_distribution(v->lib, s->dist) : NULL;
     if (!d || d->support != SUPPORT_REAL || u->lower || u->upper) return NULL;
-    for (int i = 0; i < d->nparams; i++)
-        if (d->params[i]->name == intern("mu")) return scalar_unknown(s->args[i]);
-    return NULL;
+    const Ast *location = argument_of(s, d, d->location);
+    return location ? scalar_unknown(location) : NULL;
 }
 
 static void add_terms(Advice *v, const Ast *e, List *terms)

@@ -596,6 +596,12 @@ void distribution_parameter(Parse *p, TypeExpr type, const char *name, Span at)
     v->constraint = type.constraint;
     v->lower = type.lower;
     v->upper = type.upper;
+    for (int k = 0; k < v->type.rank; k++) {
+        const Ast *size = v->type.dim[k];
+        if (size && (size->kind != AST_NAME || k >= 2)) fail(p, size->span, DIAG_E0110, name, "sizes that are names, or none");
+        else if (size) v->own_size[k] = size->name;
+        v->type.dim[k] = NULL;
+    }
     List params = {d->nparams, d->nparams, (void **)d->params};
     list_add(p->arena, &params, v);
     d->params = (Decl **)params.item;
@@ -656,6 +662,11 @@ void distribution_part(Parse *p, Span at, const char *part, Ast *value)
         {"log_ccdf", &d->ccdf, false},
         {"sample", &d->sample, false},
         {"sample_truncated", &d->sample_truncated, false},
+        {"location", &d->location, false},
+        {"scale", &d->scale, false},
+        {"near_zero", &d->near_zero, false},
+        {"far_end", &d->far_end, false},
+        {"requires", &d->require, false},
         {"base", &d->base, true},
         {"draw", &d->draw, true},
         {"draw_truncated", &d->draw_truncated, true},
@@ -766,7 +777,11 @@ void include_begin(Parse *p, void *scanner, Span at, const char *name)
     else if (!known) {
         s = front_read(p->arena, path);
         if (!s) fail(p, at, DIAG_E0117, path, strerror(errno));
-        else s->order = p->read.n;
+        else {
+            const char *from = p->source->included, *end = from ? strrchr(from, '/') : NULL;
+            s->order = p->read.n;
+            s->included = *name != '/' && end ? arena_printf(p->arena, "%.*s%s", (int)(end + 1 - from), from, name) : name;
+        }
         list_add(p->arena, &p->read, (void *)real);
     }
     lexer_push(p, scanner, s ? s : source_from_string(p->arena, path, ""));

@@ -126,6 +126,7 @@ struct Ast {
     // of an argument that was given by name, sd = s: that name, until arguments.c has put it in its place
     const char *label;
     Span label_span;
+    const char *row_of;             // of within_row, which ragged.c has made: the array
     const struct Inlined *inlined;  // this is the right side of a function that was called here
 };
 
@@ -176,11 +177,13 @@ struct Decl {
     Ast *in_loop;
     Ast *init;      // `int K = 256;` in data: default
     Ast *lo, *hi;   // DECL_INDEX: range
-    bool has_type;  // the user wrote a type
+    const char *own_size[2];  // DECL_PARAMETER: names of sizes that are not those of the value: the E of array[E] int node
+    bool has_type;            // the user wrote a type
     int order;      // declaration order over the model, dense from 0
     Stmt *sites;    // DECL_DEFINITION: the statements that define it (linked by next_site)
     // DECL_DEFINITION: its one statement, z[j] = ..., where sizes of the right side differ by the indices that are its subscripts
     Stmt *ragged;
+    const char *lengths;  // rows of different lengths, one behind the other: the name of the array with their lengths; or NULL
     bool observed;   // DECL_DATA: some statement draws it, so that values may be missing
     bool recursive;  // DECL_DEFINITION: its elements depend on others of it, perhaps through other definitions
     bool poisoned;   // an error has been reported: no further messages about it
@@ -210,6 +213,9 @@ struct Stmt {
     Ast **args;    // TILDE
     Ast *weights;  // TILDE: of a mixture, else NULL; dist and args are then those of its first component
     Stmt *more;    // TILDE: the other components of a mixture, as statements of their own, linked by next
+    // types: of a mixture whose components are one plate: bit i: argument i has, behind the dimensions of what is repeated, one for them
+    unsigned by_component;
+    int weights_each;  // types: dimensions of the weights of a mixture, from the first, that are those of what is repeated
     bool truncated;
     bool censored;           // TILDE: C[lower, upper] in place of T[lower, upper]: missing values lie there
     Ast *lower, *upper;      // TILDE: T[lower, upper], NULL for an open end
@@ -327,6 +333,10 @@ typedef struct Distribution {  // distribution normal(real mu, real<lower=0> sig
     Ast *draw_law, *draw_law_truncated;
     // family part: of its statistics, called with the number of one, from 0, before its arguments; or NULL
     Ast *expectations, *expectations_truncated;
+    // for warnings about priors: the parameters that shift and stretch the values; where most of the mass of a prior lies beside 0 and far
+    // out (a condition); an end of the support that is seldom known. Or NULL
+    Ast *location, *scale, *near_zero, *far_end;
+    Ast *require;  // a condition on arguments that are data, or NULL (name: requires)
     const char *reference;
     struct Distribution *next;
 } Distribution;

@@ -63,6 +63,9 @@ bool inline_call(Inliner *in, Ast *call, const FunctionDecl *f, bool (*taken)(vo
 // Arguments given by name go to the places of their parameters (arguments.c); called by front_resolve before anything else.
 void front_place_arguments(Arena *a, Model *m, const Library *lib, Diags *d);
 
+// Arrays with rows of different lengths become one vector each (ragged.c); called by front_resolve before names are looked up.
+void front_flatten_rows(Arena *a, Model *m, Diags *d);
+
 // Counts that a label forces to 0 get statements that leave the label free (locked.c); called by front_resolve before names are looked up.
 void front_free_counts(Arena *a, Model *m, const Library *lib, Diags *d);
 

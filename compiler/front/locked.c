@@ -188,7 +188,9 @@ static bool is_forced(const Locked *l, const Stmt *count, const Ast *label, doub
 static bool is_label(const Locked *l, const char *name)
 {
     const Stmt *s = only_draw(l, name);
-    return s && is_element(s->lhs) && (s->dist == intern("bernoulli") || s->dist == intern("bernoulli_logit"));
+    const Distribution *d = s && is_element(s->lhs) ? library_distribution(l->lib, s->dist) : NULL;
+    return d && d->discrete && d->lower && d->lower->kind == AST_INT && d->lower->number == 0 && d->upper && d->upper->kind == AST_INT &&
+           d->upper->number == 1;
 }
 
 // The elements of labels that occur in e.

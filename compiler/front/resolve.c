@@ -1166,6 +1166,7 @@ bool front_resolve(Arena *a, Model *m, const Library *lib, Diags *d)
     Resolve r = {.a = a, .d = d, .lib = lib, .m = m, .inliner = inliner_new(a, d), .modelling = true};
     if (!m->name) m->name = intern("model");
     front_place_arguments(a, m, lib, d);
+    front_flatten_rows(a, m, d);
     front_free_counts(a, m, lib, d);
     in_every_block(&r, m, declare_typed, false);
     in_every_block(&r, m, declare, false);
@@ -1281,8 +1282,8 @@ static void resolve_distribution(Resolve *r, Distribution *d)
         for (const Synonym *o = d->synonyms; o != s; o = o->next)
             if (o->word == s->word) diag(r->d, s->span, DIAG_E0804, "synonym", s->word);
     }
-    for (int i = 0; i < d->nparams; i++) use_decl(r, d->params[i]);
     d->value = bind(r, DECL_PARAMETER, intern("x"), d->span, (Type){.base = d->discrete ? BASE_INT : BASE_REAL, .rank = d->value_rank});
+    for (int i = 0; i < d->nparams; i++) use_decl(r, d->params[i]);  // bounds may read the size of the value
     use(r, d->lower);
     use(r, d->upper);
     use(r, d->size);
@@ -1331,6 +1332,11 @@ static void resolve_distribution(Resolve *r, Distribution *d)
     use(r, d->precision_root);
     use(r, d->cdf);
     use(r, d->ccdf);
+    use(r, d->location);
+    use(r, d->scale);
+    use(r, d->near_zero);
+    use(r, d->far_end);
+    use(r, d->require);
     use_routine(r, d->sample, "`sample`");
     if (!d->sample_truncated) return;
     const Type real = {.base = BASE_REAL};

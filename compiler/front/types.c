@@ -332,6 +332,9 @@ static bool constant(const Ast *e, const Binding *b, double *v)
         else if (e->op == OP_MUL) *v = x * y;
         else if (e->op == OP_DIV) *v = x / y;
         else if (e->op == OP_POW) *v = pow(x, y);
+        else if (e->op == OP_LE) *v = x <= y;
+        else if (e->op == OP_GE) *v = x >= y;
+        else if (e->op == OP_AND) *v = x != 0 && y != 0;
         else return false;
         return !isnan(*v);
     case AST_CALL:
@@ -796,7 +799,7 @@ static bool check_sizes(Types *t, const Ast *e)
     return true;
 }
 
-static void check_argument(Types *t, const Stmt *s, const Distribution *dist, int i, const Type *value);
+static void check_argument(Types *t, Stmt *s, const Distribution *dist, int i, const Type *value);
 
 // normal_lpdf(y | mu, sigma) and its like: shapes as in a statement, y ~ normal(mu, sigma); over vectors it is the sum.
 static bool type_law(Types *t, Ast *e, const Distribution *dist)
@@ -812,7 +815,7 @@ static bool type_law(Types *t, Ast *e, const Distribution *dist)
     else if (dist->discrete && value->base != BASE_INT)
         diag(t->d, e->kid[0]->span, DIAG_E0305, 1, e->name, "an integer", describe(t, value));
     else {
-        const Stmt s = {.args = e->kid + 1, .nargs = dist->nparams};
+        Stmt s = {.args = e->kid + 1, .nargs = dist->nparams};
         for (int i = 0; i < dist->nparams; i++) check_argument(t, &s, dist, i, value);
     }
     return diags_errors(t->d) == before ? known(e, (Type){.base = BASE_REAL}) : poison(e);
@@ -1540,18 +1543,55 @@ static void check_constant(Types *t, const Stmt *s, const Distribution *dist, in
         if (!ends[k] || !constant(ends[k], &b, &end) || (k ? v <= end : v >= end)) continue;
         Diag *m = diag(t->d, s->args[i]->span, DIAG_E0403, param->name, dist->name, k ? "at most" : "at least",
                        arena_printf(t->a, "%g", end), text_of(t, s->args[i]));
-        if (dist->name == intern("normal") && i == 1) diag_help(m, "the second argument of normal is the standard deviation");
+        for (const Synonym *w = dist->synonyms; w; w = w->next)
+            if (w->word == intern("sd") && w->of == param->name)
+                diag_help(m, "`%s` of %s is the standard deviation", param->name, dist->name);
     }
 }
 
-static void check_argument(Types *t, const Stmt *s, const Distribution *dist, int i, const Type *value)
+// What an argument of `y ~ mixture(w, normal(m, s))`, with dimensions more than its distribution takes, has elements for: each element of
+// y, each component, or each component of each element.
+typedef enum { TO_ELEMENT, TO_COMPONENT, TO_NEITHER } Belongs;
+
+static Belongs belongs(Types *t, Stmt *s, const Ast *arg, int extra, int repeated, const Type *value)
+{
+    bool component = extra == 1 || extra == repeated + 1;
+    if (extra == 1 && repeated == 1) {
+        double excess;
+        const Type *w = &s->weights->type;
+        const Relation by = compare(t, arg->type.dim[0], w->dim[w->rank - 1], &excess),
+                       each = compare(t, arg->type.dim[0], value->dim[0], &excess);
+        if (by == each && by != DIFFERENT) {
+            const char *left = text_of(t, s->lhs);
+            Diag *m = diag(t->d, arg->span, DIAG_E0411,
+                           arena_printf(t->a, "sizes do not decide whether `%s` has an element for each component or for each of `%s`",
+                                        text_of(t, arg), left));
+            diag_help(m, "for (i in 1:rows(%s)) %s[i] ~ mixture(...); with a subscript i where an argument has an element for each", left,
+                      left);
+            return TO_NEITHER;
+        }
+        component = by == SAME || each == DIFFERENT;
+    }
+    for (int i = 0; component && i < s->nargs; i++)
+        if (s->args[i] == arg) s->by_component |= 1U << i;
+    return component ? TO_COMPONENT : TO_ELEMENT;
+}
+
+static void check_argument(Types *t, Stmt *s, const Distribution *dist, int i, const Type *value)
 {
     const Ast *arg = s->args[i];
     const Decl *param = dist->params[i];
     int extra = arg->type.rank - param->type.rank, repeated = value->rank - dist->value_rank;
-    if (s->weights && !s->more && s->weights->state == TYPE_KNOWN && s->weights->type.rank == 1 && extra == 1 && repeated == 0) {
-        if (same_size(t, arg->span, arg->type.dim[0], s->weights->type.dim[0])) check_constant(t, s, dist, i);
-        return;  // one for each component of a plate of them
+    if (s->weights && !s->more && s->weights->state == TYPE_KNOWN && s->weights->type.rank > 0 && extra > 0) {
+        const Belongs to = belongs(t, s, arg, extra, repeated, value);
+        if (to == TO_NEITHER) return;
+        if (to == TO_COMPONENT) {
+            const Type *w = &s->weights->type;
+            for (int k = 0; k < extra - 1; k++)
+                if (!same_size(t, arg->span, arg->type.dim[k], value->dim[k])) return;
+            if (same_size(t, arg->span, arg->type.dim[extra - 1], w->dim[w->rank - 1])) check_constant(t, s, dist, i);
+            return;
+        }
     }
     if (extra != 0 && extra != repeated) {
         Diag *m = diag(t->d, arg->span, DIAG_E0402, param->name, dist->name, describe_rank(param->type.rank), describe(t, &arg->type));
@@ -1568,9 +1608,17 @@ static void check_argument(Types *t, const Stmt *s, const Distribution *dist, in
     }
     for (int k = 0; k < extra; k++)
         if (!same_size(t, arg->span, arg->type.dim[k], value->dim[k])) return;
-    if (dist->value_rank)  // vectors and matrices beside a vector or matrix value have its size
-        for (int k = extra; k < arg->type.rank; k++)
-            if (!same_size(t, arg->span, arg->type.dim[k], value->dim[value->rank - 1])) return;
+    // vectors and matrices beside a vector or matrix value have its size, or one of their own that some of them share
+    for (int k = extra; k < arg->type.rank && dist->value_rank; k++) {
+        const char *own = param->own_size[k - extra];
+        for (int j = 0; j < i && own; j++)
+            for (int n = 0; n < dist->params[j]->type.rank; n++) {
+                const Type *other = &s->args[j]->type;
+                if (dist->params[j]->own_size[n] != own || other->rank < dist->params[j]->type.rank) continue;
+                if (!same_size(t, arg->span, arg->type.dim[k], other->dim[other->rank - dist->params[j]->type.rank + n])) return;
+            }
+        if (!own && !same_size(t, arg->span, arg->type.dim[k], value->dim[value->rank - 1])) return;
+    }
     check_constant(t, s, dist, i);
 }
 
@@ -1593,8 +1641,9 @@ static void check_truncation(Types *t, Stmt *s, const Distribution *dist)
     for (int i = 0; i < 2; i++)
         if (ends[i]) {
             good = end_fits(t, s, ends[i]) && good;
-            if (good && dist->discrete && !dist->value_rank && !(ends[i]->type.rank && ends[i]->type.base == BASE_INT))
-                good = need_int(t, ends[i], s->censored ? "an end of censored integers" : "a bound of truncated integers");
+            // ends of censored integers are data, which may be infinite, and then they are reals
+            if (good && dist->discrete && !dist->value_rank && !s->censored && !(ends[i]->type.rank && ends[i]->type.base == BASE_INT))
+                good = need_int(t, ends[i], "a bound of truncated integers");
         }
     if (dist->value_rank) {
         Span at = s->lower ? s->lower->span : s->upper ? s->upper->span : s->span;
@@ -1632,6 +1681,16 @@ static void check_interval(Types *t, const Stmt *s, const Distribution *dist)
 
 static void check_tilde(Types *t, Stmt *s);
 
+// Is the last dimension of the weights that of the components? A vector as long as the left side has a weight for each element.
+static bool is_weights(Types *t, const Stmt *s, int n)
+{
+    const Type *w = &s->weights->type;
+    double excess;
+    if (w->rank != 1 || s->lhs->type.rank < 1) return false;
+    const Relation each = compare(t, w->dim[0], s->lhs->type.dim[0], &excess);
+    return each != SAME || compare(t, w->dim[0], make_int(t, s->weights->span, n), &excess) == SAME;
+}
+
 // The weights of a mixture and its components beside the first.
 static void check_mixture(Types *t, Stmt *s)
 {
@@ -1648,13 +1707,20 @@ static void check_mixture(Types *t, Stmt *s)
     }
     if (!type_of(t, s->weights)) return;
     const Type *w = &s->weights->type;
-    if (w->rank > 1 || (w->rank == 0 && n != 2)) {
+    const int repeated = s->lhs->state == TYPE_KNOWN && first ? s->lhs->type.rank - first->value_rank : 0;
+    const bool numbers = repeated > 0 && w->rank == repeated && n == 2 && !is_weights(t, s, n);  // w[i] and 1 - w[i]
+    if (!(w->rank == 0 && n == 2) && w->rank != 1 && !(repeated > 0 && w->rank == repeated + 1) && !numbers) {
         Diag *m = diag(
             t->d, s->weights->span, DIAG_E0411,
             arena_printf(t->a, "%s weights for %s", w->rank ? "a matrix of" : "one number as", plural(t->a, n, "component", "components")));
-        diag_help(m, w->rank ? "a vector with the weights of one element, as in mixture(W[i], ...)"
+        diag_help(m, w->rank ? "a vector with the weights of one element, as in mixture(W[i], ...), or a matrix with a row for each"
                              : "two components have weights w and 1 - w; more have a simplex");
-    } else if (w->rank == 1 && n > 1) same_size(t, s->weights->span, w->dim[0], make_int(t, s->weights->span, n));
+        return;
+    }
+    s->weights_each = w->rank && !numbers ? w->rank - 1 : w->rank;
+    for (int k = 0; k < s->weights_each; k++)
+        if (!same_size(t, s->weights->span, w->dim[k], s->lhs->type.dim[k])) return;
+    if (w->rank > 0 && !numbers && n > 1) same_size(t, s->weights->span, w->dim[w->rank - 1], make_int(t, s->weights->span, n));
     if (s->truncated)
         diag(t->d, s->lower ? s->lower->span : s->upper ? s->upper->span : s->span, DIAG_E0404, "mixture", "of several distributions");
 }
@@ -1675,8 +1741,8 @@ static void check_censored(Types *t, Stmt *s)
 static void check_tilde(Types *t, Stmt *s)
 {
     if (s->censored) check_censored(t, s);
-    if (s->weights) check_mixture(t, s);
     bool good = type_of(t, s->lhs);
+    if (s->weights) check_mixture(t, s);
     for (int i = 0; i < s->nargs; i++) good = type_of(t, s->args[i]) && good;
     if (!s->dist) return;
     const Distribution *dist = library_distribution(t->lib, s->dist);
@@ -1877,7 +1943,11 @@ bool front_types(Arena *a, Model *m, const Library *lib, Diags *d)
 
 // ---- for sizes.c ----
 
-bool types_constant(const Ast *e, double *value) { return constant(e, NULL, value); }
+bool types_constant(const Ast *e, const Distribution *d, const Stmt *s, double *value)
+{
+    const Binding b = {d, s->args};
+    return constant(e, &b, value);
+}
 bool types_of(Types *t, Ast *e) { return type_of(t, e); }
 bool types_has_index(const Ast *e) { return has_index(e); }
 bool types_merge(Types *t, Type *into, const Type *other) { return merge(t, into, other); }
@@ -1986,6 +2056,11 @@ void types_library(Arena *a, Library *lib, Diags *d)
         if (p->mode) type_of(&t, p->mode);
         if (p->covariance_root) type_of(&t, p->covariance_root);
         if (p->precision_root) type_of(&t, p->precision_root);
+        type_body(&t, p->location, 0, "a location");
+        type_body(&t, p->scale, 0, "a scale");
+        type_body(&t, p->near_zero, 0, "near_zero");
+        type_body(&t, p->far_end, 0, "far_end");
+        type_body(&t, p->require, 0, "requires");
         for (Natural *n = p->natural; n; n = n->next)
             if (type_of(&t, n->statistic)) n->decl->type.rank = n->statistic->type.rank;  // of log_determinant(x), 0
         type_routine(&t, p->sample);

@@ -14,7 +14,8 @@ typedef struct Types {
 } Types;
 
 void types_model(Types *t, Model *m);
-bool types_constant(const Ast *e, double *value);  // a number that the text says
+// a number that the text says; e is of the distribution's parameters, whose arguments the statement has
+bool types_constant(const Ast *e, const Distribution *d, const Stmt *s, double *value);
 bool types_of(Types *t, Ast *e);
 // the largest value of a subscript, bounds of what it looks up included; NULL if it is not known
 Ast *types_largest(Types *t, Ast *subscript);

@@ -102,6 +102,7 @@ struct Var {
     const char *needed_for;  // response: what is computed from it before sampling, so that no value may be missing; or NULL
     bool discrete;           // of finite or countable support
     Decl *decl;
+    const char *lengths;     // its first dimension are rows of these lengths, one behind the other (front/ragged.c); or NULL
     Span span;
     Site *sites;
     Series *series;        // that it is part of, or NULL

@@ -124,6 +124,14 @@ static int extent_field(const Program *p, const Expr *extent)
     return extent->kind == EX_REF && extent->var->rank == 0 ? 1 + field_of(p->data, p->ndata, extent->var) : 0;
 }
 
+// 1 + the number of the field of Data that has the lengths of rows, or 0.
+static int rows_field(const Program *p, const Var *v)
+{
+    for (int i = 0; i < p->ndata && v->lengths; i++)
+        if (p->data[i].var->name == v->lengths) return 1 + i;
+    return 0;
+}
+
 // ---- bounds ----
 
 // What is computed before the first sweep is not there yet when shapes are computed.
@@ -194,7 +202,9 @@ void find_fields(Lower *lower)
         if (v->response) f->imputed = 1 + field_of(p->state, p->nstate, v);
         for (int k = 0; k < v->rank; k++) f->extent_of[k] = extent_field(p, v->dim[k]);
         if (v->upper) f->upper_of = extent_field(p, v->upper);
+        f->rows_of = rows_field(p, v);
     }
+    for (int i = 0; i < p->nstate; i++) p->state[i].rows_of = rows_field(p, p->state[i].var);
     for (int i = 0; i < p->nstate; i++)
         for (int k = 0; k < p->state[i].var->rank; k++) p->state[i].extent_of[k] = extent_field(p, p->state[i].var->dim[k]);
 }

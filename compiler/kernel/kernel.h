@@ -684,6 +684,7 @@ typedef struct Field {  // of Data or State, as the tables of the program descri
     const char *needed_for;   // data: why no value may be missing; or NULL
     int imputed;              // data: 1 + the number of the field of State that has them with missing values filled in; 0: none
     int extent_of[MAX_RANK];  // 1 + the number of the field of Data that is this extent; 0: none
+    int rows_of;              // likewise of the lengths of its rows
     int upper_of;             // data: likewise of its upper bound
     bool shown;               // a lesson has it
 } Field;

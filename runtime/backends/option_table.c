@@ -12,6 +12,16 @@ static bool is_last(const GmOption *o) { return !o->id && !o->name; }
 
 static bool is_option(const GmOption *o, unsigned groups) { return o->id && (o->group & groups); }
 
+// Names are written in full: what abbreviates one option today may mean another, or none, when there is one more. After getopt_long has
+// found an option by its name: true if that was abbreviated; argv[optind - 1] is then what was written.
+static bool is_abbreviated(char **argv, const char *name)
+{
+    if (optarg && optarg == argv[optind - 1]) optind--;
+    if (strcspn(argv[optind - 1] + 2, "=") < strlen(name)) return true;
+    if (optarg && optarg == argv[optind]) optind++;
+    return false;
+}
+
 int gm_option_next(const GmOption *table, unsigned groups, int argc, char **argv)
 {
     struct option all[MOST_OPTIONS + 1] = {0};
@@ -27,10 +37,18 @@ int gm_option_next(const GmOption *table, unsigned groups, int argc, char **argv
         if (o->letter && o->argument) *end++ = ':';
     }
     *end = 0;
-    const int found = getopt_long(argc, argv, letters, all, NULL);
+    int which = -1;
+    const int found = getopt_long(argc, argv, letters, all, &which);
     if (found < 0) return GM_OPTIONS_END;
     if (found == '?') return GM_OPTION_UNKNOWN;
     if (found == ':') return GM_OPTION_WITHOUT_VALUE;
+    if (which >= 0 && is_abbreviated(argv, all[which].name)) {
+        const char *word = argv[optind - 1];
+        if (opterr)
+            fprintf(stderr, "%s: options are written in full: --%s, not %.*s\n", argv[0], all[which].name, (int)strcspn(word, "="), word);
+        optopt = 0;
+        return GM_OPTION_UNKNOWN;
+    }
     if (found >= LONG_ONES) return found - LONG_ONES;
     for (const GmOption *o = table; !is_last(o); o++)
         if (is_option(o, groups) && o->letter == found) return o->id;
@@ -64,7 +82,14 @@ const char *gm_option_near(const GmOption *table, unsigned groups, const char *f
     const char *best = NULL;
     flag += strspn(flag, "-");
     const int n = (int)strcspn(flag, "=");
-    int least = n < 3 ? 1 : n < 6 ? 2 : n < 9 ? 3 : 4;  // below it
+    int least = n < 3 ? 1 : n < 6 ? 2 : n < 9 ? 3 : 4, begun = 0;  // below it; names that begin so
+    for (const GmOption *o = table; !is_last(o) && n; o++)
+        if (is_option(o, groups) && o->name && strncmp(flag, o->name, (size_t)n) == 0) {
+            begun++;
+            best = o->name;
+        }
+    if (begun == 1) return best;
+    best = NULL;
     for (const GmOption *o = table; !is_last(o); o++) {
         if (!is_option(o, groups) || !o->name) continue;
         const int d = distance(flag, n, o->name);

@@ -35,6 +35,14 @@ DEVICE_CALL long sample_multi_normal_cholesky(Stream *g, const double *mu, const
     return not_all_finite(out, n);
 }
 
+// A stationary autoregression of order 1 with mean 0; sigma is the standard deviation of its innovations.
+DEVICE_CALL long sample_ar1(Stream *g, double phi, double sigma, long n, double *out)
+{
+    double sd = sigma / sqrt((1 - phi) * (1 + phi)), before = 0;
+    for (long t = 0; t < n; t++, sd = sigma) before = out[t] = phi * before + sd * normal_standard(g);
+    return not_all_finite(out, n);
+}
+
 // draw(work), an expression that gives 0 if it succeeds, with room for size numbers.
 #define GM_SAMPLE_WHOLE(name, parameters, size, count, draw)              \
     DEVICE_CALL long name parameters                                      \

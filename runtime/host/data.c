@@ -339,6 +339,56 @@ static bool infer(GmData *d, const GmModel *m)
     return true;
 }
 
+// ---- rows of different lengths ----
+
+// The lengths of rows that a file has are those that the model names: taken from there if nothing gives them, else compared.
+static bool settle_rows(GmData *d, const GmModel *m)
+{
+    for (int f = 0; f < m->n_data; f++) {
+        const GmField *lengths = m->data[f].rows_of ? &m->data[m->data[f].rows_of - 1] : NULL;
+        const GmValue *array = lengths ? gm_values_find(&d->values, m->data[f].name) : NULL;
+        if (!array || !array->row) continue;
+        GmValue *n = gm_values_find(&d->values, lengths->name);
+        if (!n) {
+            char *const source = gm_copy_text(array->source);
+            int32_t *row = array->row;
+            const long rows = array->n_rows;
+            n = gm_values_add(&d->values, lengths->name, source);  // which may move the values
+            free(source);
+            n->type = GM_INT;
+            n->rank = 1;
+            n->dim[0] = rows;
+            n->elements = gm_alloc((size_t)rows + 1, sizeof *row);
+            memcpy(n->elements, row, (size_t)rows * sizeof *row);
+            continue;
+        }
+        const long given = n->rank == 1 ? n->dim[0] : -1;
+        if (given != array->n_rows) {
+            gm_error("%s: %s has %ld rows, and %s has %ld lengths", array->source, array->name, array->n_rows, n->name,
+                     given < 0 ? gm_value_size(n) : given);
+            return false;
+        }
+        for (long g = 0; g < given; g++) {
+            if (((const int32_t *)n->elements)[g] == array->row[g]) continue;
+            gm_error("%s: row %ld of %s has %d elements, and %s[%ld] is %d", array->source, g + 1, array->name, array->row[g], n->name,
+                     g + 1, ((const int32_t *)n->elements)[g]);
+            return false;
+        }
+    }
+    return true;
+}
+
+// Elements of data and unknowns with rows are called by row and place.
+static void name_rows(const GmData *d, const GmModel *m)
+{
+    for (int which = 0; which < 2; which++)
+        for (int f = 0; f < (which ? m->n_state : m->n_data); f++) {
+            const GmField *field = which ? &m->state[f] : &m->data[f];
+            const GmValue *n = field->rows_of ? gm_values_find(&d->values, m->data[field->rows_of - 1].name) : NULL;
+            if (n) gm_rows_set(field->name, n->elements, gm_value_size(n));
+        }
+}
+
 // Edit distance of a and b, capital letters aside (names are short, so a small square table does).
 static int distance(const char *a, const char *b)
 {
@@ -544,7 +594,8 @@ bool gm_data_open(GmData *d, const GmModel *m, char **inputs, int n_inputs, cons
         if (!gm_values_read(&d->values, inputs[i])) return false;
     if (others) take_others(d, m, others);
     if (!gm_levels_settle(&d->levels, m, &d->values, others ? &others->levels : NULL)) return false;
-    if (!infer(d, m) || !all_there(d, m, n_inputs)) return false;
+    if (!settle_rows(d, m) || !infer(d, m) || !all_there(d, m, n_inputs)) return false;
+    name_rows(d, m);
     for (int f = 0; f < m->n_data; f++)
         if (!place_field(d, m, f)) return false;
     if (m->data_sizes) m->data_sizes(d->data);

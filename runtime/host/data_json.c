@@ -99,6 +99,30 @@ static bool fill(GmValue *v, const json_t *node, int depth, long *at)
     return true;
 }
 
+// [[1, 2], [3]] as [1, 2, 3], and the lengths of its rows; NULL: these are no rows, or a message says what is wrong (*bad).
+static json_t *flat_rows(GmValue *v, const json_t *node, bool *bad)
+{
+    const json_t *row;
+    size_t i, arrays = 0;
+    json_array_foreach(node, i, row) arrays += json_is_array(row);
+    if (!json_is_array(node) || (arrays == 0 && json_array_size(node) > 0)) return NULL;
+    json_t *flat = json_array();
+    v->n_rows = (long)json_array_size(node);
+    v->row = gm_alloc((size_t)v->n_rows + 1, sizeof *v->row);
+    json_array_foreach(node, i, row)
+    {
+        if (!json_is_array(row)) {
+            gm_error("%s: row %zu of %s is a number where an array should be", v->source, i + 1, v->name);
+            *bad = true;
+            break;
+        }
+        v->row[i] = (int32_t)json_array_size(row);
+        json_array_extend(flat, (json_t *)row);
+    }
+    gm_rows_set(v->name, v->row, v->n_rows);
+    return flat;
+}
+
 static bool convert(GmValues *values, const char *path, const char *name, const json_t *node)
 {
     const GmField *field = gm_values_wanted(values, name);
@@ -108,7 +132,10 @@ static bool convert(GmValues *values, const char *path, const char *name, const 
     if (!v) return false;
     v->type = field->type;
     gm_levels_begin(values, v);
-    v->rank = measure(node, v->dim);
+    bool bad = false;
+    json_t *flat = field->rows_of ? flat_rows(v, node, &bad) : NULL;
+    if (flat) node = flat;
+    v->rank = bad ? 0 : measure(node, v->dim);
     if (v->rank < 0) {
         gm_error("%s: %s is nested more than %d deep", path, name, GM_MAX_RANK);
         v->rank = 0;
@@ -116,7 +143,9 @@ static bool convert(GmValues *values, const char *path, const char *name, const 
     }
     v->elements = gm_alloc((size_t)gm_value_size(v), v->type == GM_INT ? sizeof(int32_t) : sizeof(double));
     long at = 0;
-    return fill(v, node, 0, &at);
+    const bool good = !bad && fill(v, node, 0, &at);
+    json_decref(flat);
+    return good;
 }
 
 // What others write where JSON wants something else; everything besides is for the parser's own words.

@@ -36,6 +36,51 @@ char *gm_shape_text(int rank, const long *dim)
     return gm_copy_text(text);
 }
 
+// ---- rows of different lengths ----
+
+typedef struct Rows {
+    char *name;
+    long n, *before;  // elements before each row, and before the end
+} Rows;
+
+static struct {
+    Rows *of;
+    int n;
+} rows;
+
+void gm_rows_set(const char *name, const int32_t *length, long n)
+{
+    Rows *r = NULL;
+    for (int k = 0; k < rows.n; k++)
+        if (strcmp(rows.of[k].name, name) == 0) r = &rows.of[k];
+    if (!r) {
+        rows.of = gm_grow(rows.of, (size_t)rows.n + 1, sizeof *rows.of);
+        r = &rows.of[rows.n++];
+        *r = (Rows){.name = gm_copy_text(name)};
+    }
+    free(r->before);
+    r->n = n;
+    r->before = gm_alloc((size_t)n + 1, sizeof *r->before);
+    for (long g = 0; g < n; g++) r->before[g + 1] = r->before[g] + (length[g] > 0 ? length[g] : 0);
+}
+
+// The row of a place, from 0, and the place within it; -1: the name has no rows.
+static long row_of(const char *name, long *place)
+{
+    const Rows *r = NULL;
+    for (int k = 0; k < rows.n; k++)
+        if (strcmp(rows.of[k].name, name) == 0) r = &rows.of[k];
+    if (!r || *place < 0 || *place >= r->before[r->n]) return -1;
+    long low = 0, high = r->n;  // before[low] <= place < before[high]
+    while (high - low > 1) {
+        const long middle = low + (high - low) / 2;
+        if (r->before[middle] <= *place) low = middle;
+        else high = middle;
+    }
+    *place -= r->before[low];
+    return low;
+}
+
 char *gm_element_name(const char *name, int rank, const long *dim, long linear)
 {
     long index[GM_MAX_RANK];
@@ -44,8 +89,10 @@ char *gm_element_name(const char *name, int rank, const long *dim, long linear)
         index[k] = linear % size;
         linear /= size;
     }
-    char text[GM_MAX_RANK * 24] = "";
+    char text[(GM_MAX_RANK + 1) * 24] = "";
     size_t n = 0;
+    const long row = rank ? row_of(name, index) : -1;
+    if (row >= 0) n = (size_t)snprintf(text, sizeof text, "%ld, ", row + 1);
     for (int k = 0; k < rank; k++) n += (size_t)snprintf(text + n, sizeof text - n, k ? ", %ld" : "%ld", index[k] + 1);
     return rank ? gm_format("%s[%s]", name, text) : gm_copy_text(name);
 }

@@ -70,6 +70,8 @@ long gm_size_of(int rank, const long *dim);  // how many elements; LONG_MAX: mor
 long gm_shape_size(const GmShape *s);
 char *gm_shape_text(int rank, const long *dim);                                   // "10 x 3"; the caller frees
 char *gm_element_name(const char *name, int rank, const long *dim, long linear);  // "X[3, 1]", indices from 1; the caller frees
+// From now on elements of this name are called by row and place within it, y[2, 1]: its first dimension are n rows of these lengths.
+void gm_rows_set(const char *name, const int32_t *length, long n);
 char *gm_dotted(char *name);  // p[1, 2] -> p.1.2 in place, as columns of draws are called
 char *gm_declared_text(const GmField *f, const GmShape *s);                       // "int<lower=0> y[N]"; the caller frees
 bool gm_is_unknown(GmRole role);                             // a parameter, a latent or an auxiliary
@@ -277,6 +279,8 @@ typedef struct GmValue {
     bool table;           // from a table, where [n, 1], [1, n] and [n] look alike
     const char *size_of;  // of an int that no file has: the array from whose size it was inferred; else NULL
     const char *size_from;  // "size", "levels" or "largest value" of that array
+    int32_t *row;           // lengths of rows that lie one behind the other, as the file has them; or NULL
+    long n_rows;
     bool may_be_names;      // levels.c: names are read
     long first_number;      // the first element that is a number, where names may be; -1: none so far
     struct GmNames *names;  // elements are places in these names, from 1; NULL: they are numbers

@@ -94,6 +94,7 @@ typedef struct GmField {
     const char *declared;        // "int<lower=0, upper=1> y[N]", for messages; NULL: made from the other members
     int extent_of[GM_MAX_RANK];  // 1 + index of the int scalar of the data that is this extent as it stands, 0 if none
     int upper_of;                // data: likewise of the upper bound
+    int rows_of;                 // 1 + index of the ints of the data that are the lengths of its rows, which lie one behind the other; or 0
 } GmField;
 
 typedef struct GmMissing {

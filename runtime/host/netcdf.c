@@ -160,7 +160,18 @@ static int extent_dimension(Writer *w, Group *g, const char *variable, const GmF
     for (int before = 0; before < k && size; before++)
         if (field->extent_of[before] == size) named = NULL;
     char *name = named && !is_of_draws(named) ? gm_copy_text(named) : gm_format("%s_dim_%d", variable, k);
-    const int id = dimension(w, g, name, s->dim[k], gm_levels_of_size(&w->d->data->levels, size), NULL, 1);
+    GmLevels rows = {.n = field->rows_of && k == 0 ? s->dim[0] : 0};  // of rows of different lengths: "2,1"
+    rows.name = gm_alloc((size_t)rows.n + 1, sizeof *rows.name);
+    for (long e = 0; e < rows.n; e++) {
+        char *const element = gm_element_name(field->name, 1, s->dim, e), *to = element;
+        for (const char *from = strchr(element, '['); from && *from; from++)
+            if (!strchr("[ ]", *from)) *to++ = *from;
+        *to = 0;
+        rows.name[e] = element;
+    }
+    const int id = dimension(w, g, name, s->dim[k], rows.n ? &rows : gm_levels_of_size(&w->d->data->levels, size), NULL, 1);
+    for (long e = 0; e < rows.n; e++) free(rows.name[e]);
+    free(rows.name);
     free(name);
     return id;
 }

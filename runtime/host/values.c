@@ -57,6 +57,7 @@ void gm_values_close(GmValues *v)
         close_names(value->names);
         free(value->name);
         free(value->source);
+        free(value->row);
     }
     for (int i = 0; i < v->n_unknown; i++) free(v->unknown[i]);
     free(v->value);

@@ -68,6 +68,11 @@ def parsed(command, rows):
                 wrong.append("%s does not take %s" % (o, v))
         if values and not all(v in output(*command, *typed("nonesuch")) for v in values):
             wrong.append("%s does not name its values" % o)
+        short = o[:-1]
+        if o.startswith("--") and short not in (other for _, other, _, _ in rows):
+            said = [output(*command, *abbreviated) for abbreviated in ([[short + "=1"], [short, "1"]] if argument else [[short]])]
+            if not all(re.search(r"in full: --|ambiguous|no such option|unrecognized option", text) for text in said):
+                wrong.append("%s is taken for %s: %s" % (short, o, said))
 
 
 def manual(page):

@@ -146,7 +146,14 @@ class Reader:
                 if self.peek() in (")", ","):              # family power_gamma(k)
                     kind, bounds, name = "exponent", {}, kind
                 else:
-                    bounds, name = self.bounds(), self.take()
+                    if kind == "array":                    # array[E] int<lower=1> node
+                        self.take("[")
+                        self.list_until("]")
+                        kind += " of " + self.take()
+                    bounds = self.bounds()
+                    if self.accept("["):                   # a size of its own, vector[P]
+                        self.list_until("]")
+                    name = self.take()
                 params.append((name, kind, bounds))
                 self.accept(",")
         return params

@@ -90,10 +90,15 @@ EXACT = dict(
     log_gamma_p=lambda a, x: mpmath.log(mpmath.gammainc(a, 0, x, regularized=True)), log_gamma_q=lambda a,
     x: mpmath.log(mpmath.gammainc(a, x, regularized=True)),
     log_inc_beta=lambda a, b, x: mpmath.log(inc_beta(a, b, x)), std_student_t_lcdf=mp_student_t_lcdf,
+    rep_vector=lambda a, n: [a] * int(n),
+    identity_matrix=lambda n: [[mpf(i == j) for j in range(int(n))] for i in range(int(n))],
+    log_Phi_dx=lambda x: mpmath.npdf(x) / mpmath.ncdf(x),
     pi=lambda: +mpmath.pi, infinity=lambda: mpmath.inf, rows=len, sum=sum, same=lambda a, b: int(a == b),
     inverse=matrix(lambda a: a ** -1), log_determinant=log_determinant, tcrossprod=matrix(lambda a: a * a.T),
     cholesky_decompose=matrix(mpmath.cholesky))
-DOUBLE = dict(gmlib.FUNCTIONS, same=lambda a, b: int(a == b), inverse=lambda a: np.linalg.inv(np.array(a, float)).tolist(),
+DOUBLE = dict(gmlib.FUNCTIONS, rep_vector=lambda a, n: [a] * int(n), identity_matrix=lambda n: np.eye(int(n)).tolist(),
+              same=lambda a, b: int(a == b),
+              inverse=lambda a: np.linalg.inv(np.array(a, float)).tolist(),
               log_determinant=lambda a: np.linalg.slogdet(np.array(a, float))[1],
               cholesky_decompose=lambda a: np.linalg.cholesky(np.array(a, float)).tolist())
 
@@ -404,6 +409,8 @@ def model_of(d):
         args.append(name)
         if kind == "int":
             data.append(f"int {name};")
+        elif kind == "array of int":
+            data.append(f"int {name}[3];")
         elif kind == "real":
             prior.append(prior_of(name, kind, bounds))
         elif kind == "vector" and bounds:
@@ -462,6 +469,10 @@ def cases_of(name, d):
                    "ordered_probit": [(-30., [-1.0, 0.5, 2.0]), (25., [-1.0, 0.5, 2.0])], "skew_normal": [(1., 0.1, 30.)],
                    "exp_mod_normal": [(0., 0.1, 0.3)]}.get(name, [])
         return [[v.tolist() if isinstance(v, np.ndarray) else v for v in case] for case in values + [list(e) for e in extreme]]
+    values = {"neighbours": [2.0, 2.0, 2.0], "lambda": [1.0, -0.5, -0.5], "node1": [1, 2, 1], "node2": [2, 3, 3], "phi": 0.7,
+              "gamma": 0.4, "islands": 1}
+    if name in ("icar", "car_normal", "car_proper", "ar1"):
+        return [[values[p] if p in values else [0.5, 2.0, 3.0] if kind == "vector" else 4.5 for p, kind, _ in d["params"]]]
     return [[ARRAYS[kind][1] if kind in ARRAYS and not bounds else [0.5, 2.0, 3.0] if kind == "vector" else 4.5 for _, kind,
              bounds in d["params"]]]
 

@@ -179,6 +179,46 @@ COUNTS = [A([3, 0, 4]), A([1, 1, 1]), A([0, 9, 2])]
 VECTORS = [A([0.3, -1.0]), A([4.0, 2.0])]
 CORR = A([[1.0, 0.4, -0.3], [0.4, 1.0, 0.2], [-0.3, 0.2, 1.0]])
 
+EDGES = A([1, 2, 3, 1]), A([2, 3, 4, 3])                    # of a graph of four nodes, all joined; without the third one node is alone
+FIELDS = [A([0.3, -1.0, 2.0, 0.4]), A([-0.2, 0.1, 0.0, 1.0])]
+
+
+def adjacency(node1, node2, weight):
+    W = np.zeros((4, 4))
+    for i, j, w in zip(node1, node2, weight):
+        W[i - 1, j - 1] = W[j - 1, i - 1] = w
+    return W
+
+
+def intrinsic(x, precision):
+    """Of a field with a singular precision, but for the pseudo-determinant of what is known: by its rank and its quadratic form."""
+    scale, Q = precision
+    return np.linalg.matrix_rank(Q) * math.log(scale / (2 * math.pi)) / 2 - scale * x @ Q @ x / 2
+
+
+def laplacian(node1, node2, weight):
+    W = adjacency(node1, node2, weight)
+    return np.diag(W.sum(0)) - W
+
+
+def differences(n, order):
+    D = np.diff(np.eye(n), order, axis=0)
+    return D.T @ D
+
+
+def car_proper(x, m, node1, node2, number, eigenvalues, tau, gamma):
+    W = adjacency(node1, node2, np.ones(len(node1)))
+    return stats.multivariate_normal.logpdf(x, m, np.linalg.inv(tau * (np.diag(W.sum(0)) - gamma * W)))
+
+
+def ar1(x, phi, sigma):
+    lag = np.abs(np.subtract.outer(np.arange(4), np.arange(4)))
+    return stats.multivariate_normal.logpdf(x, np.zeros(4), sigma**2 * phi**lag / (1 - phi**2))
+
+
+W4 = adjacency(*EDGES, np.ones(4))
+D4 = W4.sum(0)
+
 # name: (parameters, points, log density by other means)
 MULTIVARIATE = dict(
     multinomial=((PROPER,), COUNTS, lambda x, p: stats.multinomial.logpmf(x, x.sum(), p)),
@@ -190,6 +230,15 @@ MULTIVARIATE = dict(
     multi_normal_cholesky=((A([1.0, -0.5]), np.linalg.cholesky(S2)), VECTORS,
                            lambda x, m, L: stats.multivariate_normal.logpdf(x, m, L @ L.T)),
     multi_student_t=((4., A([1.0, -0.5]), S2), VECTORS, lambda x, v, m, S: stats.multivariate_t.logpdf(x, m, S, v)),
+    icar=((*EDGES, 2.5), FIELDS, lambda x, i, j, tau: intrinsic(x, (tau, laplacian(i, j, np.ones(4))))),
+    car_normal=((EDGES[0][[0, 1, 3]], EDGES[1][[0, 1, 3]], A([0.5, 2.0, 1.0]), 2, 2.5), FIELDS,
+                lambda x, i, j, w, c, tau: intrinsic(x, (tau, laplacian(i, j, w)))),
+    car_proper=((A([1.0, 0.0, -0.5, 2.0]), *EDGES, D4, np.linalg.eigvalsh(W4 / np.sqrt(np.outer(D4, D4))), 2.5, 0.8), FIELDS, car_proper),
+    ar1=((-0.7, 1.3), FIELDS, ar1),
+    ar=((A([0.5, 0.7]), 1.3), FIELDS,
+        lambda x, phi, s: sum(stats.norm.logpdf(x[t], phi[0] * x[t - 1] + phi[1] * x[t - 2], s) for t in (2, 3))),
+    rw1=((1.3,), FIELDS, lambda x, s: intrinsic(x, (s**-2, differences(4, 1)))),
+    rw2=((1.3,), FIELDS, lambda x, s: intrinsic(x, (s**-2, differences(4, 2)))),
     wishart=((4.5, S3), X3, lambda x, v, S: stats.wishart.logpdf(x, v, S)),
     inv_wishart=((4.5, S3), X3, lambda x, v, S: stats.invwishart.logpdf(x, v, S)))
 

@@ -66,6 +66,7 @@ static bool is_number_at(Graph *g, const Distribution *d, int k, double x)
 
 static bool end_is_open(Graph *g, const Distribution *d, int k, double end, int side)
 {
+    if (d->value_rank && d->params[k]->type.base == BASE_INT) return false;
     for (int i = 0; i < d->nparams; i++)
         if (d->params[i]->type.rank) return true;  // arrays cannot be tried; none of theirs is
     if (d->value_rank) return true;
@@ -136,7 +137,7 @@ static const char *vector_fault(Arena *a, Expr *e, int n, const Decl *p)
     const bool bounded = number(p->lower, &low);
     for (int i = 0; i < n; i++) {
         const double x = written(e, 1, i, 0);
-        if (bounded && x <= low) return arena_printf(a, "above %g in every element", low);
+        if (bounded && x <= low && p->type.base == BASE_REAL) return arena_printf(a, "above %g in every element", low);
         if (p->constraint == CONSTRAINT_SIMPLEX && x < 0) return "a simplex, without a negative element";
         if (p->constraint == CONSTRAINT_ORDERED && x <= before) return "in ascending order";
         before = x;
@@ -191,8 +192,46 @@ static void ask_arrays(Requirements *c, const Factor *f)
                      arena_printf(c->g->arena, "drawn from %s", d->name), f->span);
 }
 
+// A list of integers, as the ends of edges: all lie between the bounds of the parameter, which are among its values. The density looks
+// something up by them, so that they have to be known.
+static bool require_integers(Requirements *c, const Factor *f, int k)
+{
+    Graph *g = c->g;
+    const Decl *p = f->dist->params[k];
+    Expr *e = f->args[k];
+    if (ex_rank(e) != 1) return true;
+    Index *along = index_new(p->name, ex_num(1), ex_dim(e, 0));
+    Expr *place = ex_index(along), *x = ex_at(e, 1, &place), *end[2] = {NULL, NULL};
+    const Env *env = bind_arguments(g, f->dist, f->nargs, f->args, f->value);
+    for (int side = 0; side < 2; side++)
+        if (side ? p->upper : p->lower) end[side] = elaborate(g, side ? p->upper : p->lower, env, 0, NULL);
+    if (!ex_data_only(x) || (end[0] && !ex_data_only(end[0])) || (end[1] && !ex_data_only(end[1]))) {
+        diag(g->diags, f->span, DIAG_E0402, p->name, f->dist->name, "known from data", "not");
+        return false;
+    }
+    const Expr *named = data_in(x);
+    for (int side = 0; side < 2; side++) {
+        if (!end[side]) continue;
+        Requirement q = {.span = f->span, .name = named ? named->var->name : p->name, .nparts = 1, .loops = {.guard = f->plates.guard}};
+        for (int i = 0; i < f->plates.n; i++) q.loops.index[q.loops.n++] = f->plates.index[i];
+        q.loops.index[q.loops.n++] = along;
+        q.fails[0] = side ? ex_call2("<", end[1], x) : ex_call2("<", x, end[0]);
+        q.part[0] = side ? ex_sub(end[1], x) : ex_sub(x, end[0]);
+        q.nnumbers = 3;
+        q.number[0] = place;
+        q.number[1] = x;
+        q.number[2] = end[side];
+        q.says = arena_printf(g->arena, "element # of %s, the `%s` of %s, is #, and must be at %s # (%s)",
+                              named ? named->var->name : "an argument", p->name, f->dist->name, side ? "most" : "least",
+                              requirements_line(g, f->span));
+        require(c, q);
+    }
+    return true;
+}
+
 bool require_argument(Requirements *c, const Factor *f, int k)
 {
+    if (f->dist->params[k]->type.base == BASE_INT && f->dist->params[k]->type.rank == 1) return require_integers(c, f, k);
     Graph *g = c->g;
     const Decl *p = f->dist->params[k];
     Expr *e = f->args[k];
@@ -424,6 +463,21 @@ static bool require_weights(Requirements *c, const Factor *f)
     return check_written(c, &pick, 0) && require_argument(c, &pick, 0);
 }
 
+// What a distribution requires of its arguments together, as far as they are data.
+static void require_together(Requirements *c, const Factor *f)
+{
+    Graph *g = c->g;
+    Expr *holds = elaborate(g, f->dist->require, bind_arguments(g, f->dist, f->nargs, f->args, f->value), 0, NULL);
+    const Expr *named = data_in(holds);
+    if (!ex_data_only(holds) || !named) return;
+    Requirement q = {.span = f->span, .name = named->var->name, .nparts = 1, .loops = {.guard = f->plates.guard}};
+    for (int i = 0; i < f->plates.n; i++) q.loops.index[q.loops.n++] = f->plates.index[i];
+    q.fails[0] = ex_call1("!", holds);
+    q.says = arena_printf(g->arena, "arguments of %s do not belong together: %s must be true (%s)", f->dist->name,
+                          ast_text(g->arena, f->dist->require), requirements_line(g, f->span));
+    require(c, q);
+}
+
 bool require_arguments(Requirements *c)
 {
     for (const Factor *f = c->g->factors; f; f = f->next) {
@@ -431,6 +485,7 @@ bool require_arguments(Requirements *c)
         if (f->dist && !f->dist->is_family) ask_arrays(c, f);
         for (int k = 0; !f->original && f->dist && k < f->nargs && k < f->dist->nparams; k++)
             if (!check_written(c, f, k) || !require_argument(c, f, k)) return false;
+        if (!f->original && f->dist && f->dist->require) require_together(c, f);
         if (!f->original && !f->made) {
             require_known(c, f);
             require_others(c, f);

@@ -61,7 +61,7 @@ static void mixture(Graph *g, const Stmt *s, const StmtScope *scope, int extra, 
         return;
     }
     Factor *f = factor_new(g, s->span, plates_of(g, scope, s->span, extra, more));
-    Expr *weights = elaborate_whole(g, s->weights, scope->env);
+    Expr *weights = elaborate_weights(g, s, scope->env, extra, at);
     int n = 0;
     for (const Stmt *part = s; part; part = part == s ? s->more : part->next) n++;
     f->component = NEW_N(g->arena, Component, n);
@@ -73,10 +73,7 @@ static void mixture(Graph *g, const Stmt *s, const StmtScope *scope, int extra, 
             .dist = library_distribution(g->stdlib, part->dist), .nargs = part->nargs, .args = NEW_N(g->arena, Expr *, part->nargs + 1)};
         for (int i = 0; i < part->nargs; i++) {
             const int want = i < c->dist->nparams ? c->dist->params[i]->type.rank : 0;
-            if (f->plate) {
-                Expr *whole = elaborate_whole(g, part->args[i], scope->env);
-                c->args[i] = ex_rank(whole) > want ? ex_at(whole, 1, &number) : whole;
-            } else c->args[i] = elaborate_argument(g, part->args[i], scope->env, want, extra, at);
+            c->args[i] = elaborate_of_component(g, part, i, scope->env, want, extra, at, number);
         }
         c->weight = ex_rank(weights) == 1 ? ex_at(weights, 1, &number) : f->ncomponents == 1 ? weights : ex_sub(ex_num(1), weights);
     }
@@ -91,6 +88,9 @@ static void mixture(Graph *g, const Stmt *s, const StmtScope *scope, int extra, 
     Diag *m = diag(g->diags, s->span, DIAG_E0404, "mixture", "of several distributions");
     diag_help(m, "the declared bound of `%s` would truncate it", v->name);
 }
+
+// The last integer that an end of real data includes. What is infinite stays so, and cuts nothing off.
+static Expr *integer_end(Expr *e, bool upper) { return ex_call1(upper ? "floor" : "ceil", e); }
 
 static void tilde(Graph *g, const Stmt *s, const StmtScope *scope)
 {
@@ -127,6 +127,10 @@ static void tilde(Graph *g, const Stmt *s, const StmtScope *scope)
     f->censored = s->censored;
     if (s->lower) f->lower = elaborate_argument(g, s->lower, scope->env, 0, extra, at);
     if (s->upper) f->upper = elaborate_argument(g, s->upper, scope->env, 0, extra, at);
+    if (s->censored && d->discrete) {
+        if (s->lower && s->lower->type.base == BASE_REAL) f->lower = integer_end(f->lower, false);
+        if (s->upper && s->upper->type.base == BASE_REAL) f->upper = integer_end(f->upper, true);
+    }
     if (value->kind == EX_REF && value->var->kind == VAR_DATA) value->var->response = true;
     refuse_itself(g, s, value, s->nargs, args);
     refuse_itself(g, s, value, 2, (Expr *[]){f->lower, f->upper});
@@ -401,6 +405,7 @@ bool build(Graph *g)
         if (d->kind != DECL_DEFINITION || d->user) continue;
         Var *v = var_new(g, d->name, d->block == BLOCK_PREDICT ? VAR_PREDICTED : VAR_DERIVED);
         v->decl = d;
+        v->lengths = d->lengths;
         v->span = d->span;
         v->base = d->type.base;
         set_shape(g, v, d);

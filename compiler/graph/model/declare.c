@@ -146,6 +146,7 @@ bool declare(Graph *g)
         if (d->kind != DECL_DATA) continue;
         Var *v = var_new(g, d->name, VAR_DATA);
         v->decl = d;
+        v->lengths = d->lengths;
         v->span = d->span;
         v->base = d->type.base;
         v->constraint = d->constraint;
@@ -164,6 +165,7 @@ bool declare(Graph *g)
         if (unknown && !d->recursive) continue;
         Var *v = var_new(g, d->name, !unknown ? VAR_LET : d->block == BLOCK_PREDICT ? VAR_PREDICTED : VAR_SERIES);
         v->decl = d;
+        v->lengths = d->lengths;
         v->span = d->span;
         v->base = d->type.base;
         d->user = v;
@@ -178,6 +180,7 @@ bool declare(Graph *g)
         VarKind kind = d->block == BLOCK_PREDICT ? VAR_PREDICTED : d->block == BLOCK_LATENT ? VAR_LATENT : VAR_PARAMETER;
         Var *v = var_new(g, d->name, kind);
         v->decl = d;
+        v->lengths = d->lengths;
         v->span = d->span;
         v->base = d->type.base;
         v->discrete = v->base == BASE_INT;

@@ -447,6 +447,7 @@ static Expr *call(Graph *g, const Ast *e, const Env *env, int n, Expr *const *at
     if (f == FN_inverse || f == FN_inverse_spd || f == FN_cholesky_decompose || f == FN_sort_asc || f == FN_sort_desc ||
         f == FN_sort_indices_asc || f == FN_sort_indices_desc)
         return ex_at(ex_call1(f == FN_inverse_spd ? "inverse" : e->name, elaborate_whole(g, a, env)), n, at);
+    if (f == FN_within_row) return elaborate(g, a, env, 0, NULL);
     if (f == FN_log_determinant) return ex_call1(e->name, elaborate_whole(g, a, env));
     if (f == FN_determinant) return ex_call1("exp", ex_call1("log_determinant", elaborate_whole(g, a, env)));
     if (f == FN_identity_matrix) return ex_call2("same", at[0], at[1]);
@@ -736,6 +737,23 @@ Expr *elaborate_argument(Graph *g, const Ast *a, const Env *env, int want, int e
     if (rank <= want || extra == 0) return whole;
     int take = rank - want < extra ? rank - want : extra;
     return ex_at(whole, take, at + (extra - take));
+}
+
+Expr *elaborate_weights(Graph *g, const Stmt *s, const Env *env, int extra, Expr *const *at)
+{
+    Expr *whole = elaborate_whole(g, s->weights, env);
+    const int n = s->weights_each;
+    return n ? ex_at(whole, n, at + (extra - n)) : whole;
+}
+
+Expr *elaborate_of_component(Graph *g, const Stmt *s, int i, const Env *env, int want, int extra, Expr *const *at, Expr *component)
+{
+    if (!(s->by_component & 1U << i)) return elaborate_argument(g, s->args[i], env, want, extra, at);
+    Expr *whole = elaborate_whole(g, s->args[i], env), *sub[MAX_RANK + 1];
+    const int n = ex_rank(whole) - want;
+    for (int k = 0; k < n - 1; k++) sub[k] = at[k];
+    sub[n - 1] = component;
+    return ex_at(whole, n, sub);
 }
 
 Expr *elaborate_rule(Graph *g, const Ast *e, int n, Decl *const *names, Expr *const *values)

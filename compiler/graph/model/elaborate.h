@@ -31,6 +31,9 @@ Expr *elaborate(Graph *g, const Ast *e, const Env *env, int n, Expr *const *at);
 Expr *elaborate_whole(Graph *g, const Ast *e, const Env *env);                    // e as a scalar, a reference to an array, or an ARRAY
 // for one element of a vectorised statement
 Expr *elaborate_argument(Graph *g, const Ast *a, const Env *env, int want, int extra, Expr *const *at);
+// the same of a mixture: its weights, and argument i of a component of that number
+Expr *elaborate_weights(Graph *g, const Stmt *s, const Env *env, int extra, Expr *const *at);
+Expr *elaborate_of_component(Graph *g, const Stmt *s, int i, const Env *env, int want, int extra, Expr *const *at, Expr *component);
 const Env *env_bind(Graph *g, const Env *outer, const Decl *decl, Expr *value);                // outer, with one more name and its value
 Expr *elaborate_rule(Graph *g, const Ast *e, int n, Decl *const *names, Expr *const *values);  // an expression of a stdlib file
 #endif

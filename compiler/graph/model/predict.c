@@ -164,7 +164,7 @@ void replicate(Graph *g, const Factor *f, Expr *value)
 void predict_mixture(Graph *g, const Stmt *s, const StmtScope *scope, int extra, Index *const *more, Expr *const *at, Expr *value)
 {
     Var *v = value->var, *c = hidden_component(g, v, s->span, value->nargs);
-    Expr *component = ex_ref(c, value->nargs, value->args), *weights = elaborate_whole(g, s->weights, scope->env);
+    Expr *component = ex_ref(c, value->nargs, value->args), *weights = elaborate_weights(g, s, scope->env, extra, at);
     if (ex_rank(weights) == 0) {
         Index *k = index_new(intern("k"), ex_num(1), ex_num(2));
         weights = ex_array(k, ex_num(2), ex_call3("if_else", ex_call2("==", ex_index(k), ex_num(1)), weights, ex_sub(ex_num(1), weights)));
@@ -183,11 +183,7 @@ void predict_mixture(Graph *g, const Stmt *s, const StmtScope *scope, int extra,
         n++;
         for (int i = 0; i < part->nargs; i++) {
             const int want = i < d->nparams ? d->params[i]->type.rank : 0;
-            if (s->more) args[i] = elaborate_argument(g, part->args[i], scope->env, want, extra, at);
-            else {
-                args[i] = elaborate_whole(g, part->args[i], scope->env);
-                if (ex_rank(args[i]) > want) args[i] = ex_at(args[i], 1, &component);
-            }
+            args[i] = elaborate_of_component(g, part, i, scope->env, want, extra, at, component);
         }
         Expr *end[2], *declared[2] = {v->lower, v->upper};
         support_ends(g, d, part->nargs, args, value, &end[0], &end[1]);

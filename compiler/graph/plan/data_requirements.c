@@ -102,6 +102,29 @@ static void require_inside(Requirements *c, const Place *p, const char *name, in
     require(c, k);
 }
 
+// A place of a row that is one of several, one behind the other: it lies within the row.
+static void require_row(Requirements *c, const Place *p, const Ast *e)
+{
+    Graph *g = c->g;
+    Expr *x[3];
+    for (int i = 0; i < 3; i++) x[i] = elaborate(g, e->kid[i], p->env, 0, NULL);
+    const char *name = e->row_of ? e->row_of : "within_row";
+    if (!ex_data_only(x[0]) || !ex_data_only(x[1])) {
+        diag(g->diags, p->span, DIAG_E0120, name, "and data must say which element is looked up");
+        return;
+    }
+    Requirement k = {.span = p->span, .name = name, .loops = p->loops, .nparts = 2, .nnumbers = 2};
+    Expr *lo = e->number < 0 ? ex_plus(x[1], -1) : x[1], *hi = e->number > 0 ? ex_plus(x[2], 1) : x[2];  // of a slice that may be empty
+    k.part[0] = ex_sub(x[0], lo);
+    k.part[1] = ex_sub(hi, x[0]);
+    k.fails[0] = ex_call2("<", x[0], lo);
+    k.fails[1] = ex_call2("<", hi, x[0]);
+    k.number[0] = ex_plus(ex_sub(x[0], x[1]), 1);
+    k.number[1] = ex_plus(ex_sub(x[2], x[1]), 1);
+    k.says = arena_printf(g->arena, "element # of a row of %s does not exist: the row has # (%s)", name, requirements_line(g, p->span));
+    require(c, k);
+}
+
 static void require_divisor(Requirements *c, const Place *p, const Ast *divisor)
 {
     if (shape_of(c->g, divisor, p->env).rank) return;
@@ -252,14 +275,33 @@ found:;
 
 // An argument of a vectorised statement has the extents of what is drawn, where it is not repeated; vectors and matrices beside a vector or
 // matrix that is drawn have its size.
-static void argument_fits(Requirements *c, const Place *p, const Ast *value, const Ast *arg, int want, const Shape *left, int value_rank)
+static void argument_fits(Requirements *c, const Place *p, const Ast *value, const Ast *arg, const Decl *param, const Shape *left,
+                          int value_rank)
 {
     const Shape x = shape_of(c->g, arg, p->env);
-    const int extra = left->rank - value_rank;
+    const int extra = left->rank - value_rank, want = param ? param->type.rank : 0;
     for (int k = 0; k < x.rank - want && x.rank - want <= extra; k++)
         require_same_size(c, p, value, left->dim[extra - (x.rank - want) + k], arg, x.dim[k]);
-    for (int k = x.rank < want ? x.rank : x.rank - want; k < x.rank && value_rank && left->rank; k++)
-        require_same_size(c, p, value, left->dim[left->rank - 1], arg, x.dim[k]);
+    const int own = x.rank < want ? x.rank : x.rank - want;  // from here on it is one argument
+    for (int k = own; k < x.rank && value_rank && left->rank; k++)
+        if (!param->own_size[k - own]) require_same_size(c, p, value, left->dim[left->rank - 1], arg, x.dim[k]);
+}
+
+// Arguments i and j of a distribution that share a size which is not that of the value.
+static void own_sizes_fit(Requirements *c, const Place *p, const Distribution *d, Ast *const *args, int i, int j)
+{
+    const Shape x = shape_of(c->g, args[i], p->env), y = shape_of(c->g, args[j], p->env);
+    const int m = d->params[i]->type.rank, n = d->params[j]->type.rank;
+    for (int k = 0; k < m && x.rank >= m; k++)
+        for (int l = 0; l < n && y.rank >= n; l++)
+            if (d->params[i]->own_size[k] && d->params[i]->own_size[k] == d->params[j]->own_size[l])
+                require_same_size(c, p, args[i], x.dim[x.rank - m + k], args[j], y.dim[y.rank - n + l]);
+}
+
+static void arguments_share(Requirements *c, const Place *p, const Distribution *d, Ast *const *args, int nargs)
+{
+    for (int i = 0; i < nargs && i < d->nparams && d->value_rank; i++)
+        for (int j = 0; j < i; j++) own_sizes_fit(c, p, d, args, i, j);
 }
 
 // A mixture has as many components as weights: a plate of them is as long as they are.
@@ -269,15 +311,23 @@ static void mixture_fits(Requirements *c, const Place *p, const Stmt *s, const S
     const Distribution *d = s->dist ? library_distribution(c->g->stdlib, s->dist) : NULL;
     int n = 1;
     for (const Stmt *part = s->more; part; part = part->next) n++;
-    if (w.rank != 1 || !d) return;
+    if (!w.rank || !d) return;
+    for (int k = 0; k < s->weights_each; k++) require_same_size(c, p, s->weights, w.dim[k], s->lhs, left->dim[k]);
+    if (s->weights_each == w.rank) return;
+    Expr *components = w.dim[w.rank - 1];
     if (n > 1) {
-        require_same_size(c, p, s->weights, w.dim[0], s->lhs, ex_num(n));
+        require_same_size(c, p, s->weights, components, s->lhs, ex_num(n));
         return;
     }
     for (int i = 0; i < s->nargs && i < d->nparams; i++) {
         const Shape x = shape_of(c->g, s->args[i], p->env);
-        if (x.rank - d->params[i]->type.rank == 1 && left->rank == d->value_rank)
-            require_same_size(c, p, s->weights, w.dim[0], s->args[i], x.dim[0]);
+        const int extra = x.rank - d->params[i]->type.rank;
+        if (!(s->by_component & 1U << i)) {
+            argument_fits(c, p, s->lhs, s->args[i], d->params[i], left, d->value_rank);
+            continue;
+        }
+        for (int k = 0; k < extra - 1; k++) require_same_size(c, p, s->args[i], x.dim[k], s->lhs, left->dim[k]);
+        require_same_size(c, p, s->weights, components, s->args[i], x.dim[extra - 1]);
     }
 }
 
@@ -313,6 +363,10 @@ static void look_at_call(Requirements *c, const Place *p, const Ast *e)
     if (f == FN_rows || f == FN_cols || f == FN_size || f == FN_num_elements) return;  // says nothing of elements
     look_at_kids(c, p, e);
     if (e->nkids == 0) return;
+    if (f == FN_within_row) {
+        require_row(c, p, e);
+        return;
+    }
     if (is_solver(e->name)) {
         require_times(c, p, e);
         require_same_size(c, p, e->kid[0]->kid[2], shape_of(c->g, e->kid[0]->kid[2], p->env).dim[0], e->kid[1],
@@ -325,7 +379,8 @@ static void look_at_call(Requirements *c, const Place *p, const Ast *e)
     const Distribution *law = law_function(c->g->stdlib, e->name, &part);
     if (law && e->nkids == law->nparams + 1) {  // normal_lpdf(y | mu, s): as y ~ normal(mu, s)
         for (int i = 0; i < law->nparams; i++)
-            argument_fits(c, p, e->kid[0], e->kid[i + 1], law->params[i]->type.rank, &a, law->value_rank);
+            argument_fits(c, p, e->kid[0], e->kid[i + 1], law->params[i], &a, law->value_rank);
+        arguments_share(c, p, law, e->kid + 1, law->nparams);
         require_law(c, p, law, e);
         return;
     }
@@ -451,15 +506,16 @@ static void look_at_tilde(Requirements *c, const Place *p, const Stmt *s)
     look(c, p, s->upper);
     const Shape left = shape_of(c->g, s->lhs, p->env);
     if (s->weights) mixture_fits(c, p, s, &left);
-    if (s->lower) argument_fits(c, p, s->lhs, s->lower, 0, &left, 0);
-    if (s->upper) argument_fits(c, p, s->lhs, s->upper, 0, &left, 0);
+    if (s->lower) argument_fits(c, p, s->lhs, s->lower, NULL, &left, 0);
+    if (s->upper) argument_fits(c, p, s->lhs, s->upper, NULL, &left, 0);
     for (const Stmt *part = s; part; part = part == s ? s->more : part->next) {
         const Distribution *d = part->dist ? library_distribution(c->g->stdlib, part->dist) : NULL;
         for (int i = 0; i < part->nargs; i++) {
             look(c, p, part->args[i]);
             if (d && i < d->nparams && (!s->weights || s->more))
-                argument_fits(c, p, s->lhs, part->args[i], d->params[i]->type.rank, &left, d->value_rank);
+                argument_fits(c, p, s->lhs, part->args[i], d->params[i], &left, d->value_rank);
         }
+        if (d) arguments_share(c, p, d, part->args, part->nargs);
     }
 }
 

@@ -32,6 +32,7 @@ static Var *asked_of_run(Graph *g, const char *name, const Observed *of, OnReque
     v->on_request = what;
     v->span = of->span;
     v->rank = rank;
+    v->lengths = of->var->lengths;
     memcpy(v->dim, of->var->dim, sizeof *v->dim * (size_t)rank);
     // elements without a statement have no value
     v->known.holes = v->partial = of->var->kind != VAR_DATA || !of->var->response || of->var->known.holes;
