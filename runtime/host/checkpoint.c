@@ -167,7 +167,7 @@ bool gm_checkpoint_memory(GmCheckpoint *c, GmMemory *m)
 }
 
 // All but the head.
-static void save_body(const GmCheckpointed *of, GmSaved *s, double *last, double *last_early)
+static void save_body(const GmCheckpointed *of, GmSaved *s, double *last, double *last_early, uint64_t *sum, uint64_t *sum_early)
 {
     gm_memory_save(of->memory, s);
     gm_trials_save(of->selected, s);
@@ -177,7 +177,17 @@ static void save_body(const GmCheckpointed *of, GmSaved *s, double *last, double
     gm_stays_save(s);
     gm_saved_bytes(s, of->draws->possible, (size_t)of->draws->chains * sizeof *of->draws->possible);
     gm_saved_bytes(s, last, (size_t)(of->draws->chains * of->draws->n_columns) * sizeof *last);
+    gm_saved_bytes(s, sum, (size_t)of->draws->chains * sizeof *sum);
     if (of->early) gm_saved_bytes(s, last_early, (size_t)(of->early->chains * of->early->n_columns) * sizeof *last);
+    if (of->early) gm_saved_bytes(s, sum_early, (size_t)of->early->chains * sizeof *sum);
+}
+
+// Of each chain's file, what gm_draws_resume compares.
+static uint64_t *sums_of(const GmDraws *d)
+{
+    uint64_t *sum = gm_alloc(d ? (size_t)d->chains : 1, sizeof *sum);
+    for (int c = 0; d && d->writer && c < d->chains; c++) sum[c] = gm_writer_sum(d->writer, c);
+    return sum;
 }
 
 // The row before `kept` of each chain, one after the other; zeros where there is none.
@@ -204,11 +214,14 @@ void gm_checkpoint_write(GmCheckpoint *c, const GmCheckpointed *of, const GmOpti
     if (c->sweeps < o->warmup) c->seconds[0] = c->seconds[1], c->seconds[1] = 0;
     char *settings = settings_of(o);
     double *last = last_rows(of->draws, of->kept), *last_early = last_rows(of->early, of->early_kept);
+    uint64_t *sum = sums_of(of->draws), *sum_early = sums_of(of->early);
     GmSaved *s = gm_saved_create(c->path);
     save_head(c, s, &settings);
-    save_body(of, s, last, last_early);
+    save_body(of, s, last, last_early, sum, sum_early);
     gm_saved_close(s);
     free(settings);
+    free(sum);
+    free(sum_early);
     free(last);
     free(last_early);
     c->written = gm_seconds();
@@ -217,7 +230,6 @@ void gm_checkpoint_write(GmCheckpoint *c, const GmCheckpointed *of, const GmOpti
 bool gm_checkpoint_begin(GmCheckpoint *c, const GmCheckpointed *of, const GmOptions *o)
 {
     if (!c->goes_on) {
-        if (c->path) unlink(c->path);  // of an older run, which --overwrite replaces
         if (!c->asked && !o->status) return true;
         if (!gm_draws_settle(of->draws) || (of->early && !gm_draws_settle(of->early))) return false;
         if (c->asked) gm_checkpoint_write(c, of, o);
@@ -225,21 +237,24 @@ bool gm_checkpoint_begin(GmCheckpoint *c, const GmCheckpointed *of, const GmOpti
     }
     double *last = gm_alloc((size_t)(of->draws->chains * of->draws->n_columns), sizeof *last),
            *last_early = gm_alloc(of->early ? (size_t)(of->early->chains * of->early->n_columns) : 1, sizeof *last);
+    uint64_t *sum = sums_of(of->draws), *sum_early = sums_of(of->early);
     GmSaved *s = open_at_body(c);
     bool good = s != NULL;
     if (s) {
-        save_body(of, s, last, last_early);
+        save_body(of, s, last, last_early, sum, sum_early);
         good = gm_saved_close(s);
     }
     if (!good) gm_error("--resume: %s cannot be read any more", c->path);
     of->run->sweep = c->sweeps;
     const bool begun = c->sweeps > 0 && c->sweeps >= o->warmup;
-    good = good && (begun ? gm_draws_resume(of->draws, of->run, of->selected, of->restarts, c->kept, last) : gm_draws_settle(of->draws));
-    if (good && of->early) good = gm_draws_resume(of->early, of->run, of->selected, of->restarts, c->early, last_early);
+    good = good && (begun ? gm_draws_resume(of->draws, of->run, of->selected, of->restarts, c->kept, last, sum) : gm_draws_settle(of->draws));
+    if (good && of->early) good = gm_draws_resume(of->early, of->run, of->selected, of->restarts, c->early, last_early, sum_early);
     const double now = gm_seconds();
     of->draws->begun = now - c->seconds[0] - c->seconds[1];
     of->draws->sampling = begun ? now - c->seconds[1] : of->draws->begun;
     c->written = now;
+    free(sum);
+    free(sum_early);
     free(last);
     free(last_early);
     return good;

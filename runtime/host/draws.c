@@ -13,6 +13,7 @@
 #include <ctype.h>
 #include <errno.h>
 #include <math.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -427,6 +428,10 @@ bool gm_draws_open(GmDraws *d, const GmModel *model, const GmMemory *m, const Gm
         count = SIZE_MAX / 2;
     d->memory = gm_alloc(count, sizeof *d->memory);
     d->possible = gm_alloc((size_t)d->chains, sizeof *d->possible);
+    d->diverged = gm_alloc((size_t)d->chains, sizeof *d->diverged);
+    d->divergent = gm_alloc((size_t)d->n_columns, sizeof *d->divergent);
+    for (long k = 0; k < d->n_columns; k++)
+        if (gm_draws_diagnostic(d, model, k) && d->column[k].element == GM_HMC_DIVERGENT) d->divergent[d->n_divergent++] = k;
     d->stored = gm_alloc((size_t)d->chains, sizeof *d->stored);
     if (!csv) return true;
     if (!open_files(d, o)) return false;
@@ -441,6 +446,37 @@ static double *room_for(GmDraws *d, int chain, long at)
     return d->memory + (size_t)(chain * d->held + at % d->held) * (size_t)d->n_columns;
 }
 
+// What is counted of a row that is about to be the chain's next one.
+static void count_row(GmDraws *d, int chain, long at, const double *row)
+{
+    bool any = false;
+    for (int k = 0; k < d->n_divergent; k++) any |= row[d->divergent[k]] > 0;
+    GmDiverged *of = &d->diverged[chain];
+    if (!any) return;
+    const long n = atomic_load(&of->n);
+    if (n == of->room) {
+        of->room = n ? 2 * n : 16;
+        of->at = gm_grow(of->at, (size_t)of->room, sizeof *of->at);
+    }
+    of->at[n] = at;
+    atomic_store(&of->n, n + 1);
+}
+
+long gm_draws_diverged(const GmDraws *d)
+{
+    long n = 0;
+    for (int c = 0; c < d->chains; c++) n += atomic_load(&d->diverged[c].n);
+    return n;
+}
+
+long gm_draws_diverged_kept(const GmDraws *d)
+{
+    long n = 0;
+    for (int c = 0; c < d->chains; c++)
+        for (long k = 0; k < atomic_load(&d->diverged[c].n); k++) n += d->diverged[c].at[k] < d->kept;
+    return n;
+}
+
 bool gm_draws_store(GmDraws *d, int chain, long at, const double *row)
 {
     double *to = room_for(d, chain, at);
@@ -448,6 +484,7 @@ bool gm_draws_store(GmDraws *d, int chain, long at, const double *row)
     memcpy(to, row, (size_t)d->n_columns * sizeof *row);
     if (d->options->log_prior) put_log_prior(d, to);
     d->possible[chain] += row[0] > -INFINITY;
+    count_row(d, chain, at, to);
     d->stored[chain] = at + 1;
     gm_signals_keep_draws();
     if (d->writer) gm_writer_stored(d->writer, chain, at);
@@ -480,6 +517,7 @@ bool gm_draws_keep(GmDraws *d, const GmModel *model, const GmMemory *m, int chai
                 to[k] = d->column[k].absent ? NAN : ((const double *)array)[d->column[k].element];
     }
     if (d->options->log_prior) put_log_prior(d, to);
+    count_row(d, chain, at, to);
     d->stored[chain] = at + 1;
     gm_signals_keep_draws();
     if (d->writer) gm_writer_stored(d->writer, chain, at);
@@ -548,9 +586,25 @@ static char *next_row(GmLines *from, bool *named)
     return NULL;
 }
 
-// Rows of a chain, from the file of an earlier run into that of this one and, where they stay there, into memory.
-static bool take_rows(GmDraws *d, int c, long kept, const double *last)
+// The sum of a row's text as gm_writer_sum has it.
+static uint64_t mix_row(uint64_t sum, const char *text)
 {
+    for (size_t n; *text; text += n + (text[n] == ',')) {
+        n = strcspn(text, ",");
+        if (text[n]) sum = gm_mix(sum, text, n + 1);
+        else {
+            char number[GM_NUMBER_ROOM + 1];  // a longer one is none of ours
+            snprintf(number, sizeof number, "%.*s\n", (int)n, text);
+            sum = gm_mix(sum, number, strlen(number));
+        }
+    }
+    return sum;
+}
+
+// Rows of a chain, from the file of an earlier run into that of this one and, where they stay there, into memory.
+static bool take_rows(GmDraws *d, int c, long kept, const double *last, uint64_t wanted)
+{
+    uint64_t sum = 0;
     char *part = gm_format("%s.part", d->final[c]);
     const char *path = access(part, R_OK) == 0 ? part : d->final[c];
     GmLines from;
@@ -566,14 +620,19 @@ static bool take_rows(GmDraws *d, int c, long kept, const double *last)
             gm_error("%s: draw %ld is not that of the checkpoint: the file is of another run", path, kept);
             good = false;
         }
+        sum = mix_row(sum, text);
+        if (good && at + 1 == kept && sum != wanted) {
+            gm_error("%s: its draws are not those that the run has written: the file was changed", path);
+            good = false;
+        }
         if (fputs(text, d->file[c]) < 0 || fputc('\n', d->file[c]) < 0) good = false;
-        if (kept - at > d->held) continue;
         double *row = d->memory + (size_t)(c * d->held + at % d->held) * (size_t)d->n_columns;
-        for (long k = 0; k < d->n_columns; k++) {
+        for (long k = 0; k < d->n_columns && (d->n_divergent > 0 || kept - at <= d->held); k++) {
             char *end;
             row[k] = strtod(text, &end);
             text = *end == ',' ? end + 1 : end;
         }
+        if (good) count_row(d, c, at, row);
     }
     if (from.file) gm_lines_close(&from);
     if (good && (fflush(d->file[c]) != 0 || fsync(fileno(d->file[c])) != 0)) {
@@ -584,15 +643,16 @@ static bool take_rows(GmDraws *d, int c, long kept, const double *last)
     return good;
 }
 
-bool gm_draws_resume(GmDraws *d, const GmRun *run, const GmTrials *selected, const GmRestarts *restarts, long kept, const double *last)
+bool gm_draws_resume(GmDraws *d, const GmRun *run, const GmTrials *selected, const GmRestarts *restarts, long kept, const double *last,
+                     const uint64_t *sum)
 {
     for (int c = 0; c < d->chains && d->file; c++) {
         gm_draws_begin(d, run, selected, restarts, c);
-        if (kept > 0 && !take_rows(d, c, kept, last + (size_t)c * (size_t)d->n_columns)) return false;
+        if (kept > 0 && !take_rows(d, c, kept, last + (size_t)c * (size_t)d->n_columns, sum[c])) return false;
     }
     for (int c = 0; c < d->chains; c++) d->stored[c] = kept;
     d->kept = kept;
-    if (d->writer) gm_writer_begin(d->writer, kept);
+    if (d->writer) gm_writer_begin(d->writer, kept, sum);
     if (kept > 0) gm_signals_keep_draws();
     return gm_draws_settle(d);
 }
@@ -730,5 +790,8 @@ void gm_draws_close(GmDraws *d)
     free(d->memory);
     free(d->possible);
     free(d->stored);
+    for (int c = 0; c < d->chains && d->diverged; c++) free(d->diverged[c].at);
+    free(d->diverged);
+    free(d->divergent);
     *d = (GmDraws){0};
 }

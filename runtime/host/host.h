@@ -205,6 +205,8 @@ void gm_json_text(FILE *to, const char *text);       // between quotes of JSON
 int gm_printed(int status);
 // whether all files of a run can be written, NAME_levels.json among them; false after a message
 bool gm_outputs_may_be_written(const GmOptions *o, bool levels);
+// --overwrite: a checkpoint of this name, and what a run that was killed has left of files that grow, are removed
+void gm_outputs_clear(const GmOptions *o);
 
 // ---- saved.c: a file of numbers that is read again ----
 
@@ -625,7 +627,9 @@ GmWriter *gm_writer_open(double *rows, int chains, long held, long columns, FILE
 // waits until row `at` may be filled; false: the file cannot be written
 bool gm_writer_room(GmWriter *w, int chain, long at);
 void gm_writer_stored(GmWriter *w, int chain, long at);  // it is filled
-void gm_writer_begin(GmWriter *w, long at);              // rows before `at` are in the files; before the first row is stored
+// Rows before `at` are in the files, and sum[chain] is that of their text; before the first row is stored.
+void gm_writer_begin(GmWriter *w, long at, const uint64_t *sum);
+uint64_t gm_writer_sum(const GmWriter *w, int chain);    // gm_mix of each number with what follows it, of all rows; after gm_writer_flush
 void gm_writer_flush(GmWriter *w);                       // waits until what is stored is in the files; no chain stores meanwhile
 void gm_writer_close(GmWriter *w);                       // waits until all stored rows are written
 long gm_writer_held(long columns, long most);            // the number of rows that each chain needs in memory to avoid waiting
@@ -667,6 +671,11 @@ typedef struct GmColumn {
 // elements of a GM_DIAGNOSTIC
 enum { GM_HMC_ACCEPT, GM_HMC_STEP, GM_HMC_DEPTH, GM_HMC_LEAPS, GM_HMC_DIVERGENT, GM_HMC_ENERGY, GM_HMC_NUMBERS };
 
+typedef struct GmDiverged {  // kept draws of a chain whose transition diverged
+    _Atomic long n;
+    long room, *at;
+} GmDiverged;
+
 struct GmDraws {
     int chains, first_chain;
     long n_columns;
@@ -677,6 +686,9 @@ struct GmDraws {
     long held;                 // rows in memory per chain: `capacity` with a summary or new data, else those on their way to the files
     double *memory;            // [chain][held][column]; row n lies at n % held
     long *stored;              // per chain: rows, of which the last may be more than `kept`
+    int n_divergent;           // columns that say whether a transition diverged
+    long *divergent;
+    GmDiverged *diverged;      // per chain
     long *possible;            // per chain: kept draws at which lp__ is neither NaN nor -infinity
     FILE **file;               // per chain, or NULL without -o
     GmFile *output;            // the files that `file` writes to
@@ -703,9 +715,13 @@ bool gm_draws_finish(GmDraws *d);
 // For runs that may be killed: files get temporary names that the next run knows, NAME_1.csv.part. false after a message.
 bool gm_draws_settle(GmDraws *d);
 // The first `kept` rows of each chain are those of an earlier run, of its files with such names or their own; then heads are written and
-// files have these names. last: row number `kept` of each chain, which is compared; possible: GmDraws's. false after a message.
-bool gm_draws_resume(GmDraws *d, const GmRun *run, const GmTrials *selected, const GmRestarts *restarts, long kept, const double *last);
+// files have these names. last, sum: row number `kept` of each chain, and the sum of the text of all of them, which are compared. false after
+// a message.
+bool gm_draws_resume(GmDraws *d, const GmRun *run, const GmTrials *selected, const GmRestarts *restarts, long kept, const double *last,
+                     const uint64_t *sum);
 bool gm_draws_on_disk(GmDraws *d);                                           // what is stored is on the disk; false after a message
+long gm_draws_diverged(const GmDraws *d);       // of the draws so far; by any thread
+long gm_draws_diverged_kept(const GmDraws *d);  // of those that are kept, once no chain goes on
 void gm_draws_column(const GmDraws *d, long column, long kept, double *to);  // to[chain * kept + draw], if all are in memory
 const double *gm_draws_row(const GmDraws *d, int chain, long at);            // one that is still in memory
 void gm_draws_close(GmDraws *d);                                             // removes temporary files that were not finished
@@ -716,10 +732,10 @@ bool gm_draws_need_derived(const GmDraws *d, const GmModel *model);
 // ---- stop.c: when a run ends before all its draws ----
 
 typedef struct GmStop {
-    _Atomic long first, divergences;  // sweeps after warm-up up to the first divergent transition; how many there were
-    _Atomic int chain;                // of the first
-    long worst;                       // column that was not good enough when the rules looked last
-    bool lacks_ess;                   // of effective sample size; else of R-hat
+    _Atomic long first;  // sweeps after warm-up up to the first divergent transition
+    _Atomic int chain;   // of that
+    long worst;          // column that was not good enough when the rules looked last
+    bool lacks_ess;      // of effective sample size; else of R-hat
 } GmStop;
 
 void gm_stop_open(GmStop *s);                                    // time is counted from here
@@ -735,10 +751,10 @@ bool gm_stop_time_is_over(const GmOptions *o);                                  
 typedef struct GmLive GmLive;
 
 // NAME.status.json, written each second from here on; NULL without --status. sweep: after which the run goes on, of `sweeps`; kept: draws.
-GmLive *gm_live_open(const GmModel *model, const GmOptions *o, const GmDraws *d, const GmStop *stop, long sweep, long sweeps, long kept);
+GmLive *gm_live_open(const GmModel *model, const GmOptions *o, const GmDraws *d, long sweep, long sweeps, long kept);
 void gm_live_at(GmLive *l, long sweep, long kept);  // all chains have made them
 void gm_live_stop(GmLive *l);                       // the draws are looked at no longer
-void gm_live_close(GmLive *l, int status);          // with what the run has ended
+void gm_live_close(GmLive *l, int status);          // with what the run has ended; before the draws are closed
 
 // ---- netcdf.c: the draws as one NetCDF file ----
 

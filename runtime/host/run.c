@@ -47,7 +47,6 @@ typedef struct Fit {
     GmStop stop;
     GmLive *live;  // of --status, or NULL
     int status;    // with which it has ended
-    bool watches;  // for divergent transitions
 } Fit;
 
 static void fit_close(Fit *f)
@@ -112,7 +111,7 @@ static void after_sweep(GmRun *one)
         if (keep(f, one, &f->early, kept - 1)) f->early_kept[one->chain] = kept;
         else f->chain_failed[one->chain] = true;
     }
-    if (f->watches && sampled > 0 && gm_stop_diverged(f->model, &f->memory, one->chain)) gm_stop_note(&f->stop, sampled, one->chain);
+    if (f->options.stop_on_divergence && sampled > 0 && gm_stop_diverged(f->model, &f->memory, one->chain)) gm_stop_note(&f->stop, sampled, one->chain);
     if (sampled <= 0 || sampled % o->thin) return;
     if (keep(f, one, &f->draws, sampled / o->thin - 1)) f->chain_kept[one->chain] = sampled / o->thin;
     else f->chain_failed[one->chain] = true;
@@ -221,6 +220,7 @@ static int sample(Fit *f)
     gm_progress_open(&progress, o, total);
     int status = GM_EXIT_OK;
     const double started = f->draws.begun = f->draws.sampling = gm_seconds();
+    if (!o->why) gm_outputs_clear(o);
     if (f->device) {
         status = gm_device_sample(f->device, &f->run, &f->draws, o, f->selected, &progress, &f->sweeps);
         f->sweep_seconds = gm_seconds() - started;
@@ -232,8 +232,7 @@ static int sample(Fit *f)
     f->run.batch = 1;
     f->run.sweep = 0;
     if (!begin_or_go_on(f)) return GM_EXIT_USAGE;
-    f->watches = o->stop_on_divergence || o->status;
-    f->live = gm_live_open(f->model, o, &f->draws, &f->stop, f->run.sweep, total, f->draws.kept);
+    f->live = gm_live_open(f->model, o, &f->draws, f->run.sweep, total, f->draws.kept);
     // a run that goes on may have ended so
     bool enough = f->run.sweep > o->warmup && gm_stop_enough(&f->stop, f->model, o, &f->draws);
     const long first = f->first = progress.first = f->run.sweep;
