@@ -254,6 +254,25 @@ bool gm_draws_need_derived(const GmDraws *d, const GmModel *model)
 
 // ---- files ----
 
+// Observed values as reals, whatever the model declares them as: what `compare` knows them by.
+static uint64_t sum_of_observed(const GmModel *model, const GmData *data, int f)
+{
+    const GmValue *v = gm_values_find(&data->values, model->data[f].name);
+    uint64_t sum = 1;
+    for (long i = 0; v && i < gm_value_size(v); i++) {
+        double x;
+        if (v->type != GM_INT) x = ((const double *)v->elements)[i];
+        else {
+            const int32_t k = ((const int32_t *)v->elements)[i];
+            x = k == GM_MISSING_INT ? NAN : (double)k;
+        }
+        if (x == 0) x = 0;                      // of both signs
+        sum = isnan(x) ? gm_mix(sum, "NaN", 3)  // of all kinds
+                       : gm_mix(sum, &x, sizeof x);
+    }
+    return sum;
+}
+
 // The settings under the names that CmdStan gives them (num_samples counts sweeps there), which is how CmdStanPy, cmdstanr and ArviZ know a
 // file. Where NUTS may draw, they look for its columns and for what it has adapted; with `fixed_param` they expect neither.
 static void write_header(const GmDraws *d, int chain, const GmAdaptation *learned)
@@ -277,6 +296,10 @@ static void write_header(const GmDraws *d, int chain, const GmAdaptation *learne
         const GmValue *v = &d->data->values.value[k];
         if (v->size_of) fprintf(to, "# %s: %d, from the %s of %s\n", v->name, *(const int32_t *)v->elements, v->size_from, v->size_of);
     }
+    for (const GmObserved *of = d->model->observed; of && of->where; of++)
+        if (of->log_lik && of->data && o->requests & GM_LOG_LIK)
+            fprintf(to, "# data of %s = %016llx\n", d->model->state[of->log_lik - 1].name,
+                    (unsigned long long)sum_of_observed(d->model, d->data, of->data - 1));
     for (long c = 0; c < d->n_columns; c++) {
         char *label = gm_column_label(d, d->model, d->shapes, c, '.');
         fprintf(to, c ? ",%s" : "%s", label);

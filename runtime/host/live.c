@@ -139,12 +139,7 @@ GmLive *gm_live_open(const GmModel *model, const GmOptions *o, const GmDraws *d,
 {
     if (!o->status) return NULL;
     GmLive *l = gm_alloc(1, sizeof *l);
-    *l = (GmLive){.model = model,
-                  .options = o,
-                  .draws = d,
-                  .sweeps = sweeps,
-                  .started = gm_seconds(),
-                  .first = sweep};
+    *l = (GmLive){.model = model, .options = o, .draws = d, .sweeps = sweeps, .started = gm_seconds(), .first = sweep};
     char *path = gm_format("%s.status.json", o->output);
     l->path = gm_file_real(path);
     l->part = gm_format("%s.part", l->path);

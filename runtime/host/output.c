@@ -136,7 +136,9 @@ void gm_outputs_clear(const GmOptions *o)
     all_draws(o, clear);
     for (size_t k = 0; k < sizeof endings / sizeof *endings; k++) {
         char *path = gm_format("%s%s", o->output, endings[k]);
-        unlink(path);
+        struct stat there;
+        const bool link = lstat(path, &there) == 0 && S_ISLNK(there.st_mode);
+        if (!link || o->checkpoint < 0) unlink(path);  // a link to where the checkpoint is to be stays
         free(path);
     }
 }

@@ -111,7 +111,8 @@ static void after_sweep(GmRun *one)
         if (keep(f, one, &f->early, kept - 1)) f->early_kept[one->chain] = kept;
         else f->chain_failed[one->chain] = true;
     }
-    if (f->options.stop_on_divergence && sampled > 0 && gm_stop_diverged(f->model, &f->memory, one->chain)) gm_stop_note(&f->stop, sampled, one->chain);
+    if (f->options.stop_on_divergence && sampled > 0 && gm_stop_diverged(f->model, &f->memory, one->chain))
+        gm_stop_note(&f->stop, sampled, one->chain);
     if (sampled <= 0 || sampled % o->thin) return;
     if (keep(f, one, &f->draws, sampled / o->thin - 1)) f->chain_kept[one->chain] = sampled / o->thin;
     else f->chain_failed[one->chain] = true;
@@ -298,8 +299,8 @@ static void explain_end(const Fit *f, int status)
         gm_error("--stop-on-divergence: a transition of chain %d diverged in sweep %ld after warm-up; %ld draws per chain are kept",
                  o->first_chain + f->stop.chain, (long)f->stop.first, f->draws.kept);
     else if (status == GM_EXIT_FEW)
-        gm_error("--until-ess %g: %s has a smaller effective sample size after %ld draws per chain; --samples N allows more",
-                 o->until_ess, worst, f->draws.kept);
+        gm_error("--until-ess %g: %s has a smaller effective sample size after %ld draws per chain; --samples N allows more", o->until_ess,
+                 worst, f->draws.kept);
     else if (status == GM_EXIT_APART)
         gm_error("--until-rhat %g: R-hat of %s is larger after %ld draws per chain; --samples N allows more", o->until_rhat, worst,
                  f->draws.kept);
@@ -629,7 +630,7 @@ static int start(Fit *f)
     omp_set_num_threads(o->threads);
     if (o->why && !gm_why_open(&f->why, model, o)) return GM_EXIT_USAGE;
     if (!gm_together_possible(model, o) || !hmc_possible(model, o) || !gm_levels_ask(o)) return GM_EXIT_USAGE;
-    if (!gm_checkpoint_open(&f->checkpoint, o) || !gm_data_open(&f->data, model, o->inputs, o->n_inputs, NULL) ||
+    if (!gm_checkpoint_open(&f->checkpoint, model, o) || !gm_data_open(&f->data, model, o->inputs, o->n_inputs, NULL) ||
         !gm_checkpoint_data(&f->checkpoint, model, &f->data) ||
         !gm_memory_open(&f->memory, model, &f->data, o->chains, o->requests, o->map))
         return GM_EXIT_USAGE;
@@ -745,7 +746,10 @@ int gm_fit(const GmModel *model, int argc, char **argv)
     status = gm_options(argc, argv, &fit.options);
     gm_quiet = fit.options.quiet;
     gm_stop_open(&fit.stop);
-    if (status < 0) status = start(&fit);
+    if (status < 0 && fit.options.template) {
+        gm_data_template(stdout, model);
+        status = GM_EXIT_OK;
+    } else if (status < 0) status = start(&fit);
     if (!gm_files_unchanged() && status == GM_EXIT_OK) status = GM_EXIT_FAULT;
     fit.status = status;
     fit_close(&fit);

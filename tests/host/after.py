@@ -224,6 +224,17 @@ def misuse():
     refused("compare", "line", said="one model is given")
     refused("compare", "line", "shorter", "--log-lik", "y", said="has 4 observations, and line has 59")
     refused("compare", "line", "level", "two", said="chains of one run have equally many")
+    with open(os.path.join(work, "line.json")) as f: data = json.load(f)
+    data["y"][4] += 1e-9
+    make("nearly", LEVEL, data, "--log-lik", "--no-summary")
+    refused("compare", "line", "nearly", "--log-lik", "y", said="the values of log_lik_y are not the same")
+    same = run(gmc, "compare", "line", "nearly", "--log-lik", "u")
+    check("not known" not in same.stderr, "other responses are the same", same.stderr)
+    for c in range(1, 5):
+        with open(os.path.join(work, "nearly_%d.csv" % c)) as f: silent = [line for line in f if "# data of" not in line]
+        with open(os.path.join(work, "silent_%d.csv" % c), "w") as f: f.writelines(silent)
+    said = run(gmc, "compare", "line", "silent", "--log-lik", "y").stderr
+    check("whether line and silent are of the same data is not known" in said or "silent and line" in said, "files that say nothing", said)
     with open(os.path.join(work, "renamed_1.csv"), "w") as f:
         f.write(text["line_1.csv"].replace("log_lik_y.", "log_lik_v."))
     refused("compare", "line", "line_1.csv", "renamed_1.csv", "--log-lik", "u,q", said="no columns q")
