@@ -417,6 +417,15 @@ static void put_log_prior(const GmDraws *d, double *row)
     if (at >= 0) row[at] = row[0] - sum;
 }
 
+// A power of two, or all draws: at most so many numbers of all chains.
+static long block_of(const GmDraws *d)
+{
+    enum { DRAWS = 1024, NUMBERS = 1 << 22 };
+    long block = 1;
+    while (block < DRAWS && 2 * block * d->chains * d->n_columns <= NUMBERS) block *= 2;
+    return block < d->capacity ? block : d->capacity;
+}
+
 bool gm_draws_open(GmDraws *d, const GmModel *model, const GmMemory *m, const GmData *data, const GmOptions *o)
 {
     *d = (GmDraws){.chains = o->chains,
@@ -445,7 +454,10 @@ bool gm_draws_open(GmDraws *d, const GmModel *model, const GmMemory *m, const Gm
     }
     d->summary = o->summary || o->until_ess > 0 || o->until_rhat > 0;
     const bool csv = o->output && o->format != GM_FORMAT_NETCDF, netcdf = o->output && o->format != GM_FORMAT_CSV;
-    d->held = d->summary || o->n_new_inputs || netcdf ? d->capacity : csv ? gm_writer_held(d->n_columns, d->capacity) : 1;
+    d->block = block_of(d);
+    const long on_their_way = csv ? gm_writer_held(d->n_columns, d->capacity) : 1, block = netcdf ? 2 * d->block : 1;
+    const bool all = d->summary || o->n_new_inputs || (netcdf && (o->resume || o->append));
+    d->held = all || block > d->capacity ? d->capacity : on_their_way > block ? on_their_way : block;
     size_t rows, count;
     if (__builtin_mul_overflow((size_t)d->chains, (size_t)d->held, &rows) || __builtin_mul_overflow(rows, (size_t)d->n_columns, &count))
         count = SIZE_MAX / 2;

@@ -680,6 +680,8 @@ typedef struct GmDiverged {  // kept draws of a chain whose transition diverged
     long room, *at;
 } GmDiverged;
 
+typedef struct GmNetcdfRun GmNetcdfRun;  // netcdf_process.c
+
 struct GmDraws {
     int chains, first_chain;
     long n_columns;
@@ -698,6 +700,8 @@ struct GmDraws {
     GmFile *output;            // the files that `file` writes to
     char **final;              // its path, for messages
     GmWriter *writer;          // or NULL without -o
+    GmNetcdfRun *netcdf;       // or NULL
+    long block;                // draws of a chain that go into NAME.nc together
     const GmTrials *selected;  // of methods; NULL: the program holds none
     double begun, sampling;    // times in seconds at which sweeps, and kept draws, began
     const GmModel *model;      // those of gm_draws_open
@@ -764,7 +768,22 @@ void gm_live_close(GmLive *l, int status);          // with what the run has end
 
 bool gm_netcdf_open(void);                  // opens netcdf-c; false after a message
 bool gm_netcdf_may_hold(const GmDraws *d);  // false after a message: a name cannot be there
-bool gm_netcdf_write(const GmDraws *d);     // NAME.nc, whole or not at all; false after a message
+// The file, by blocks of so many draws of each chain; nothing is written before the first. put: n rows of each chain, [chain][n][column];
+// n is less than a block at the end only. close: NULL, or why it is not whole; it begins with `name` where numbers are not as drawn.
+typedef struct GmNetcdf GmNetcdf;
+GmNetcdf *gm_netcdf_create(const GmDraws *d, long block);
+bool gm_netcdf_put(GmNetcdf *w, const char *path, const double *rows, long n);
+const char *gm_netcdf_close(GmNetcdf *w, const char *name, double sampling);
+
+// ---- netcdf_process.c: the process that writes it while the chains go on ----
+
+GmNetcdfRun *gm_netcdf_begin(const GmDraws *d);  // NULL after a message
+// sweeps from `sweep` on, at most `batch`, whose draws have room in memory
+long gm_netcdf_until(const GmNetcdfRun *r, long sweep, long batch);
+// Kept draws go to it, all of them or if there are enough; false: they cannot, which was said. r may be NULL.
+bool gm_netcdf_take(GmNetcdfRun *r, bool all);
+bool gm_netcdf_finish(GmNetcdfRun *r);  // all kept draws are in NAME.nc; false after a message
+void gm_netcdf_end(GmNetcdfRun *r);     // what is not finished is removed
 
 // ---- summary.c: the table at the end ----
 

@@ -115,12 +115,24 @@ static bool is_free(const GmOptions *o, const char *path)
     return good;
 }
 
+// The process that writes NAME.nc outlives a run that was killed by a moment: one that goes on waits for it.
+static bool netcdf_is_free(const GmOptions *o)
+{
+    enum { TIMES = 50, MICROSECONDS = 100000 };
+    if (o->format == GM_FORMAT_CSV) return true;
+    char *path = gm_format("%s.nc", o->output);
+    for (int k = 0; k < TIMES && o->resume && gm_file_left(path, false); k++) usleep(MICROSECONDS);
+    const bool good = is_free(o, path);
+    free(path);
+    return good;
+}
+
 static bool clear(const GmOptions *o, const char *path) { return (void)o, gm_file_left(path, true), true; }
 
 bool gm_outputs_may_be_written(const GmOptions *o, bool levels)
 {
     if (!o->output || o->check || o->compare_devices) return true;
-    if (!all_may_be_written(o, levels, false) || (!o->map && !all_draws(o, is_free))) return false;
+    if (!all_may_be_written(o, levels, false) || (!o->map && !(all_draws(o, is_free) && netcdf_is_free(o)))) return false;
     if (o->overwrite || o->goes_on) return true;
     char *checkpoint = gm_format("%s.checkpoint", o->output);
     const bool there = access(checkpoint, F_OK) == 0;
@@ -131,7 +143,7 @@ bool gm_outputs_may_be_written(const GmOptions *o, bool levels)
 
 void gm_outputs_clear(const GmOptions *o)
 {
-    static const char *const endings[] = {".checkpoint", ".checkpoint.part", ".status.json.part"};
+    static const char *const endings[] = {".checkpoint", ".checkpoint.part", ".status.json.part", ".nc.part"};
     if (!o->output || !o->overwrite || o->goes_on) return;
     all_draws(o, clear);
     for (size_t k = 0; k < sizeof endings / sizeof *endings; k++) {

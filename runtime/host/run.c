@@ -60,6 +60,7 @@ static void fit_close(Fit *f)
     gm_restarts_close(f->restarts);
     gm_together_close(&f->run);
     gm_metrics_close(f->run.metrics);
+    gm_netcdf_end(f->draws.netcdf);
     gm_draws_close(&f->draws);
     gm_draws_close(&f->early);
     gm_checkpoint_close(&f->checkpoint);
@@ -222,6 +223,7 @@ static int sample(Fit *f)
     int status = GM_EXIT_OK;
     const double started = f->draws.begun = f->draws.sampling = gm_seconds();
     if (!o->why) gm_outputs_clear(o);
+    if (o->output && !o->why && o->format != GM_FORMAT_CSV && !(f->draws.netcdf = gm_netcdf_begin(&f->draws))) return GM_EXIT_FAULT;
     if (f->device) {
         status = gm_device_sample(f->device, &f->run, &f->draws, o, f->selected, &progress, &f->sweeps);
         f->sweep_seconds = gm_seconds() - started;
@@ -243,7 +245,7 @@ static int sample(Fit *f)
         // warm-up ends with a batch, too
         f->run.batch = gm_progress_until(&progress, f->run.sweep,
                                          f->run.sweep < o->warmup && o->warmup - f->run.sweep < batch ? o->warmup - f->run.sweep : batch);
-        f->run.batch = gm_stop_until(o, f->run.sweep, f->run.batch);
+        f->run.batch = gm_netcdf_until(f->draws.netcdf, f->run.sweep, gm_stop_until(o, f->run.sweep, f->run.batch));
         f->run.batch = gm_together_until(
             &f->run, gm_restarts_until(f->restarts, f->run.sweep, gm_trials_until(f->selected, f->run.sweep, f->run.batch)));
         if (f->moments && f->run.sweep >= o->warmup) f->run.batch = 1;  // chains meet after each kept sweep
@@ -272,6 +274,7 @@ static int sample(Fit *f)
         }
         if (gm_fault_raised()) status = GM_EXIT_FAULT;
         else if (status == GM_EXIT_OK) status = wants_to_end(f, total, &enough);
+        if (!gm_netcdf_take(f->draws.netcdf, false)) status = GM_EXIT_FAULT;
         gm_live_at(f->live, f->run.sweep, f->draws.kept);
         gm_progress_show(&progress, f->run.sweep);
         if (f->checkpoint.asked && status == GM_EXIT_OK && gm_seconds() - f->checkpoint.written >= f->checkpoint.every)
@@ -460,7 +463,7 @@ static int finish(Fit *f, int status)
     if (f->early_kept && !gm_draws_finish(&f->early)) status = GM_EXIT_FAULT;
     if (!gm_draws_finish(&f->draws)) status = GM_EXIT_FAULT;
     if (f->draws.kept > 0 && !write_levels(f)) status = GM_EXIT_FAULT;
-    const bool whole = f->draws.kept == 0 || !f->options.output || f->options.format == GM_FORMAT_CSV || gm_netcdf_write(&f->draws);
+    const bool whole = gm_netcdf_finish(f->draws.netcdf);
     if (!whole) status = GM_EXIT_FAULT;
     if (whole || f->options.format != GM_FORMAT_NETCDF) explain_end(f, status);  // else nothing is kept, which was said
     if (is_in_order(status) && impossible(f)) status = GM_EXIT_FAULT;
