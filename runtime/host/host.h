@@ -483,6 +483,9 @@ void gm_find_starts_of_updates(const GmModel *model, GmRun *run);
 // The first observed variable without a finite log density at a chain's state, with its line, or NULL; the caller frees. `chain` counts
 // from 0. On the CPU.
 char *gm_infinite_log_lik(const GmModel *model, const GmMemory *m, const GmData *d, const GmRun *run, int chain);
+// The discrete response of which every observed value has a probability of next to 1 at the state of each chain, as under separation; NULL:
+// there is none.
+const char *gm_separated(const GmModel *model, const GmMemory *m, const GmData *d, const GmRun *run);
 
 // ---- second_start.c: other starts where the density is 0 at the first ----
 
@@ -793,7 +796,8 @@ extern const char *const gm_summary_titles[GM_SUMMARY_CELLS];
 void gm_summary_cells(const GmSummary *s, char cell[GM_SUMMARY_CELLS][GM_CELL_ROOM]);
 // The table alone, without warnings.
 void gm_summary_table(FILE *to, const GmDraws *d, const GmModel *model, const GmMemory *m, const GmOptions *o);
-bool gm_summary_print(FILE *to, const GmDraws *d, const GmModel *model, const GmMemory *m, const GmOptions *o);
+// run: whose states are asked for a cause where chains do not agree; NULL: they are not there
+bool gm_summary_print(FILE *to, const GmDraws *d, const GmModel *model, const GmMemory *m, const GmOptions *o, const GmRun *run);
 
 // ---- summary_data.c: the summary as a table or an object ----
 

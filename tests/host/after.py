@@ -139,6 +139,16 @@ def cross_validation(random_numbers):
           abs(rows["level"][1] - np.sqrt(len(difference) * np.var(difference))) < 0.006, "a difference of pairs", rows)
 
 
+def separation():
+    x = [-3, -2, -1, -0.5, 0.5, 1, 2, 3]
+    for name, y, separated in (("apart", [0, 0, 0, 0, 1, 1, 1, 1], True), ("over", [0, 0, 1, 0, 1, 0, 1, 1], False)):
+        said = make(name, SEPARATED, {"x": x, "y": y}, "--log-lik")
+        cause = "every observed value of y has a probability above 0.99" in said
+        check(cause == separated and not (cause and "Run longer" in said), "separation by Gibbs updates:", name, said.split("\n\n")[-1])
+        said = run(gmc, "diagnose", name).stdout
+        check(("separates the outcomes" in said) == separated and not (separated and "\n2." in said), "diagnose", name, said)
+
+
 def causes(random_numbers):
     z = [random_numbers.gauss(-2 if random_numbers.random() < 0.5 else 2, 1) for _ in range(100)]
     for seed in ("3", "4", "5", "6"):                            # until chains number components differently
@@ -248,6 +258,7 @@ def main():
     random_numbers = random.Random(3)
     cross_validation(random_numbers)
     causes(random_numbers)
+    separation()
     misuse()
     return failed > 0
 

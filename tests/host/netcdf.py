@@ -119,6 +119,23 @@ check(np.allclose(tree.log_prior.lprior.values + likelihood, tree.sample_stats.l
       "lprior and log_lik make lp__")
 
 
+# Sensitivity to the prior by ArviZ, of both forms of the draws: large where prior and data are at odds, small where they agree.
+CONFLICT = "data { int N; vector[N] y; }\nprior { mu ~ normal(0, 1); }\nlikelihood { for (i in 1:N) y[i] ~ normal(mu, 1); }\n"
+conflict = program("conflict", CONFLICT)
+with open("far.json", "w") as f: f.write('{"y": [4.1, 3.7, 4.4]}')
+with open("near.json", "w") as f: f.write('{"y": [0.1, -0.2, 0.0]}')
+sensitive = {}
+for name in ("far", "near"):
+    fit(conflict, name + ".json", "-o", name, "--format", "both", "--log-prior", "--samples", "4000")
+    tree, table = az.from_netcdf(name + ".nc"), columns(name)
+    sensitive[name] = float(az.psens(tree, component="prior").mu)
+    of_tables = az.from_dict(posterior={"mu": table["mu"]})
+    of_tables.add_groups({"log_prior": {"lprior": table["lprior"]}})
+    again = float(az.psens(of_tables, component="prior").mu)
+    check(np.isclose(sensitive[name], again, rtol=1e-12), "az.psens of lprior in the tables", name)
+check(sensitive["far"] > 0.15 > 0.05 > sensitive["near"], "az.psens sees the prior that is at odds with the data", sensitive)
+
+
 def normal(x, m, s): return -0.5 * ((x - m) / s)**2 - np.log(s) - 0.5 * np.log(2 * np.pi)
 
 
@@ -163,8 +180,11 @@ dims = az.from_netcdf("square.nc").posterior.S.dims
 check(dims == ("chain", "draw", "K", "S_dim_1") and len(az.summary(az.from_netcdf("square.nc"))) == 9, "a square matrix", dims)
 
 # Names of dimensions that unknowns or data have: the dimensions have others.
-clash = program("clash", "data { int N; vector[N] y; real y_observed; }\nprior { vector[2] a ~ normal(0, 1); "
-                "vector[2] a_dim_0 ~ normal(0, 1); y_missing ~ normal(0, 1); }\nlikelihood { for (i in 1:N) y[i] ~ normal(a[1] + a_dim_0[1], 1); }\n")
+CLASH = """data { int N; vector[N] y; real y_observed; }
+prior { vector[2] a ~ normal(0, 1); vector[2] a_dim_0 ~ normal(0, 1); y_missing ~ normal(0, 1); }
+likelihood { for (i in 1:N) y[i] ~ normal(a[1] + a_dim_0[1], 1); }
+"""
+clash = program("clash", CLASH)
 with open("clash.json", "w") as f: f.write('{"y": [1, null, 2], "y_observed": 3}')
 done = fit(clash, "clash.json", "-o", "clash", "--format", "both", "--params", "all", "--log-lik", "--samples", "50")
 tree, table = az.from_netcdf("clash.nc"), columns("clash")
