@@ -271,6 +271,7 @@ status, text = ended("nuts", "listed", "--init", "low.json,high.json", "--warmup
 low = ended("nuts", "listed_low", "--init", "low.json", "--warmup", "0", "--samples", "1")[0]
 check(status == low == 0 and draws("listed_1.csv") == draws("listed_low_1.csv") and draws("listed_2.csv") != draws("listed_low_2.csv"),
       "--init A,B:", status, text)
+check("# model = nuts\n" in read("listed_1.csv"), "a model without a name is called by its file")
 record = json.loads(read("listed_run.json"))
 check([d["file"] for d in record["data"]] == ["long.json", "low.json", "high.json"], "the record has both", record["data"])
 write("half.json", json.dumps({"m": 5.0})), write("pair_1.json", json.dumps({"m": 5.0}))

@@ -1,4 +1,4 @@
-"""R's posterior and loo read the files of draws: their effective sizes, R-hat and loo beside gmc's. Says so where R or a package is missing.
+"""R's posterior and loo read the files of draws: effective sizes, R-hat and loo beside gmc's. Says so where R or a package is missing.
 
     r.py GMC SCRIPT FOLDER"""
 import csv
