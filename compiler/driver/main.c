@@ -35,7 +35,7 @@ typedef struct Options {
     int ninclude;
     bool no_augment, time, check_passes, keep, verbose, quiet, lesson;
     // --explain, as in options.def. What is written as a file goes to the output, and no program is made
-    enum { EXPLAIN_NOT, EXPLAIN_BRIEF, EXPLAIN_FULL, EXPLAIN_HTML, EXPLAIN_LATEX, EXPLAIN_JSON } explain;
+    enum { EXPLAIN_NOT, EXPLAIN_BRIEF, EXPLAIN_FULL, EXPLAIN_HTML, EXPLAIN_LATEX, EXPLAIN_JSON, EXPLAIN_INFO } explain;
     Method method;           // for all unknowns; METHOD_OTHER: gmc chooses for each
     bool no_device, device;  // leave code for GPUs out; insist on it
     const char *arch;        // of that code, "sm_90"; NULL: that of the GPU found here, else PTX for the oldest known
@@ -488,7 +488,8 @@ static void print_page(FILE *to, const Options *o, const Program *p, const Sourc
     pages->source = s;
     if (o->explain == EXPLAIN_HTML) page_html(to, pages);
     else if (o->explain == EXPLAIN_LATEX) page_latex(to, pages);
-    else page_json(to, pages);
+    else if (o->explain == EXPLAIN_JSON) page_json(to, pages);
+    else page_info(to, pages, GMC_VERSION);
 }
 
 static void print_lesson(FILE *to, const Options *o, const Program *p, const Source *s)
@@ -846,6 +847,7 @@ int main(int argc, char **argv)
             if (option_value(OPT_EXPLAIN) < 0) return EXIT_USAGE;
             o.explain += (unsigned)option_value(OPT_EXPLAIN);  // in the order of its values
             break;
+        case OPT_INFO: o.explain = EXPLAIN_INFO; break;
         case OPT_NO_AUGMENT: o.no_augment = true; break;
         case OPT_LESSON: o.lesson = true; break;
         case OPT_LESSON_FLAGS: return print_lesson_flags();

@@ -236,6 +236,18 @@ void emit_host(Out *o, const Program *p)
     emit_joint(o, p);
 }
 
+// What an `infer` block leaves out (graph/updates/nuts.c).
+static const double USUAL_ACCEPT = 0.8;
+enum { USUAL_DEPTH = 10 };
+
+// Whether options for HMC mean something else than what the runtime has without them.
+static bool sets_hmc(const Graph *g)
+{
+    for (const Update *s = g->updates; s; s = s->next)
+        if (s->kind == UPDATE_NUTS && (s->nuts.accept != USUAL_ACCEPT || s->nuts.depth != USUAL_DEPTH)) return true;
+    return false;
+}
+
 const char *host_members(const Out *o, const Program *p)
 {
     const char *all = "";
@@ -252,5 +264,6 @@ const char *host_members(const Out *o, const Program *p)
     if (p->g->method == METHOD_EM)
         all = text(o, "%s, .for_modes = 1, .expect = gm_expect, .expect_chain = expect, .iterate_chain = sweep", all);
     if (p->cpu_only) all = text(o, "%s, .cpu_only = \"%s\"", all, p->cpu_only);
+    if (sets_hmc(p->g)) all = text(o, "%s, .own_hmc = 1", all);
     return all;
 }

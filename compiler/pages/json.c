@@ -1,47 +1,8 @@
 // json.c -- the derivation as data. docs/pages.md has the schema.
 #include <stdlib.h>
 #include <string.h>
+#include "json_text.h"
 #include "pages.h"
-
-// ---- JSON ----
-
-// How many bytes of UTF-8 begin here: 0, if these are none.
-static int utf8_length(const unsigned char *c)
-{
-    const int n = *c < 0x80 ? 1 : *c >= 0xf0 && *c < 0xf5 ? 4 : *c >= 0xe0 ? 3 : *c >= 0xc2 ? 2 : 0;
-    if (*c >= 0xf5) return 0;
-    for (int i = 1; i < n; i++)
-        if ((c[i] & 0xc0) != 0x80) return 0;
-    return n;
-}
-
-static void json_bytes(FILE *out, const char *text, size_t size)
-{
-    fputc('"', out);
-    const unsigned char *c = (const unsigned char *)text, *end = c + size;
-    while (c < end) {
-        const int n = utf8_length(c);
-        if (*c == '"' || *c == '\\') fprintf(out, "\\%c", *c);
-        else if (*c == '\n') fputs("\\n", out);
-        else if (*c < ' ' || *c == 127) fprintf(out, "\\u%04x", *c);
-        else if (n) fwrite(c, 1, (size_t)n, out);
-        else fputc('?', out);
-        c += n > 1 ? n : 1;
-    }
-    fputc('"', out);
-}
-
-static void json_string(FILE *out, const char *text)
-{
-    if (text) json_bytes(out, text, strlen(text));
-    else fputs("null", out);
-}
-
-static void member(FILE *out, const char *name, const char *text)
-{
-    fprintf(out, "\"%s\": ", name);
-    json_string(out, text);
-}
 
 static void line_member(FILE *out, int line)
 {
@@ -84,7 +45,7 @@ static void rows(FILE *out, const DerivationStep *s, const char *indent)
     for (int i = 0; i < s->n; i++) {
         const Row *r = &s->row[i];
         fprintf(out, "%s\n%s  {", i ? "," : "", indent);
-        member(out, "words", r->words);
+        json_member(out, "words", r->words);
         fputs(", ", out);
         formula(out, "formula", r->formula);
         fputs(", ", out);
@@ -92,7 +53,7 @@ static void rows(FILE *out, const DerivationStep *s, const char *indent)
         fputs(", ", out);
         line_member(out, r->line);
         fputs(", ", out);
-        member(out, "note", r->note);
+        json_member(out, "note", r->note);
         fputs("}", out);
     }
     fprintf(out, s->n ? "\n%s]" : "]", indent);
@@ -101,7 +62,7 @@ static void rows(FILE *out, const DerivationStep *s, const char *indent)
 static void unknown(FILE *out, const Unknown *u)
 {
     fputs("    {", out);
-    member(out, "name", u->v->name);
+    json_member(out, "name", u->v->name);
     fputs(", ", out);
     line_member(out, u->line);
     fputs(",\n     \"terms\": ", out);
@@ -117,9 +78,9 @@ static void unknown(FILE *out, const Unknown *u)
 static void update(FILE *out, const Pages *p, const Derivation *d)
 {
     fputs("    {", out);
-    member(out, "id", d->id);
+    json_member(out, "id", d->id);
     fputs(", ", out);
-    member(out, "subject", d->subject);
+    json_member(out, "subject", d->subject);
     fputs(", \"draws\": [", out);
     for (int i = 0; i < d->update->nblock; i++) {
         if (i) fputs(", ", out);
@@ -133,7 +94,7 @@ static void update(FILE *out, const Pages *p, const Derivation *d)
     const char *const texts[] = {d->brief, d->method, d->because, d->elements, d->cost};
     for (int i = 0; i < 5; i++) {
         fputs(",\n     ", out);
-        member(out, names[i], texts[i]);
+        json_member(out, names[i], texts[i]);
     }
     fputs(",\n     \"changes\": [", out);
     for (int i = 0; i < d->nchanges; i++) {
@@ -143,9 +104,9 @@ static void update(FILE *out, const Pages *p, const Derivation *d)
     fputs("],\n     \"steps\": [", out);
     for (int i = 0; i < d->nsteps; i++) {
         fputs(i ? ",\n      {" : "\n      {", out);
-        member(out, "title", d->step[i].title);
+        json_member(out, "title", d->step[i].title);
         fputs(", ", out);
-        member(out, "words", d->step[i].words);
+        json_member(out, "words", d->step[i].words);
         fputs(", \"rows\": ", out);
         rows(out, &d->step[i], "       ");
         fputs("}", out);
@@ -156,9 +117,9 @@ static void update(FILE *out, const Pages *p, const Derivation *d)
         if (!is_kernel_of(k, d)) continue;
         char *text = kernel_text(p->program, k);
         fputs(any ? ",\n      {" : "\n      {", out);
-        member(out, "name", k->name);
+        json_member(out, "name", k->name);
         fputs(", ", out);
-        member(out, "text", text ? text : "");
+        json_member(out, "text", text ? text : "");
         fputs("}", out);
         free(text);
         any = true;
@@ -169,9 +130,9 @@ static void update(FILE *out, const Pages *p, const Derivation *d)
 static void model(FILE *out, const Pages *p)
 {
     fputs("  \"model\": {", out);
-    member(out, "name", p->g->model->name);
+    json_member(out, "name", p->g->model->name);
     fputs(", ", out);
-    member(out, "file", p->file);
+    json_member(out, "file", p->file);
     fputs(", \"lines\": [", out);
     for (int k = 0; p->source && k < p->source->nlines; k++) {
         const int from = p->source->line[k];
@@ -193,9 +154,9 @@ static void diagram(FILE *out, const Pages *p)
     for (int k = 0; k < d->nnodes; k++) {
         const DiagramNode *v = &d->node[k];
         fputs(k ? ",\n    {" : "\n    {", out);
-        member(out, "name", v->name);
+        json_member(out, "name", v->name);
         fputs(", ", out);
-        member(out, "index", v->index);
+        json_member(out, "index", v->index);
         fprintf(out, ", \"kind\": \"%s\", \"plate\": %d, \"to_itself\": %s, \"x\": %.1f, \"y\": %.1f, \"width\": %.1f, \"height\": %.1f}",
                 kinds[v->kind], v->plate, v->to_itself ? "true" : "false", v->x, v->y, v->width, v->height);
     }
@@ -203,7 +164,7 @@ static void diagram(FILE *out, const Pages *p)
     for (int k = 1; k < d->nplates; k++) {
         const DiagramPlate *q = &d->plate[k];
         fprintf(out, "%s\n    {\"id\": %d, ", k > 1 ? "," : "", k);
-        member(out, "label", q->label);
+        json_member(out, "label", q->label);
         fprintf(out, ", \"parent\": %d, \"x\": %.1f, \"y\": %.1f, \"width\": %.1f, \"height\": %.1f}", q->parent, q->x, q->y, q->width,
                 q->height);
     }

@@ -4,9 +4,10 @@
 #include "derivation.h"
 #include "diagram.h"
 
-void page_html(FILE *out, const Pages *p);   // one page that loads nothing
-void page_latex(FILE *out, const Pages *p);  // a document for pdflatex
-void page_json(FILE *out, const Pages *p);   // docs/pages.md has the schema
+void page_html(FILE *out, const Pages *p);                       // one page that loads nothing
+void page_latex(FILE *out, const Pages *p);                      // a document for pdflatex
+void page_json(FILE *out, const Pages *p);                       // docs/pages.md has the schema
+void page_info(FILE *out, const Pages *p, const char *version);  // what the program asks for and gives; the same page has the schema
 
 // ---- kernel_text.c ----
 

@@ -45,6 +45,24 @@ static void remember(const char *path, bool written)
 
 void gm_file_is_read(const char *path) { remember(path, false); }
 
+// ---- names at which nothing was when the program began ----
+
+static char **absent;
+static size_t n_absent;
+
+void gm_file_was_absent(const char *path)
+{
+    absent = room(absent, (n_absent + 1) * sizeof *absent);
+    absent[n_absent++] = copy(path);
+}
+
+static bool was_absent(const char *path)
+{
+    for (size_t k = 0; k < n_absent; k++)
+        if (strcmp(absent[k], path) == 0) return true;
+    return false;
+}
+
 const char *gm_file_refused(const char *path)
 {
     struct stat there;
@@ -112,7 +130,7 @@ static void open_descriptors(void)
 void gm_files_start(void)
 {
     static const int ends[] = {SIGHUP, SIGINT, SIGQUIT, SIGPIPE, SIGTERM, SIGXCPU};
-    n_places = 0;
+    n_places = n_absent = 0;
     open_descriptors();
     gm_file_is_read("/proc/self/exe");
     for (size_t k = 0; k < sizeof ends / sizeof *ends; k++) {
@@ -126,7 +144,7 @@ void gm_files_start(void)
 // ---- files ----
 
 // Where symbolic links lead: a link stays one, as when it is opened.
-static char *real_name(const char *path)
+char *gm_file_real(const char *path)
 {
     char *real = realpath(path, NULL);
     return real ? real : copy(path);
@@ -169,7 +187,7 @@ static int create_beside(const char *path, int (*make)(const char *), char **nam
 
 char *gm_folder_create(const char *beside)
 {
-    char *real = real_name(beside), *name;
+    char *real = gm_file_real(beside), *name;
     create_beside(real, new_folder, &name);
     const int error = errno;
     free(real);
@@ -180,7 +198,7 @@ char *gm_folder_create(const char *beside)
 const char *gm_file_create(GmFile *f, const char *path)
 {
     const char *why = gm_file_refused(path);
-    *f = (GmFile){.path = copy(path), .real = real_name(path)};
+    *f = (GmFile){.path = copy(path), .real = gm_file_real(path)};
     const int descriptor = why ? -1 : create_beside(f->real, new_file, &f->part);
     f->to = descriptor < 0 ? NULL : fdopen(descriptor, "w");
     if (!why && !f->to) why = strerror(errno);
@@ -194,7 +212,7 @@ static const char another[] = "another run writes it";
 const char *gm_file_create_next(GmFile *f, const char *path)
 {
     const char *why = gm_file_refused(path);
-    *f = (GmFile){.path = copy(path), .real = real_name(path)};
+    *f = (GmFile){.path = copy(path), .real = gm_file_real(path)};
     f->part = room(NULL, strlen(f->real) + sizeof ".next.part");
     sprintf(f->part, "%s.next.part", f->real);
     if (!why) why = gm_file_refused(f->part);
@@ -223,13 +241,38 @@ const char *gm_file_close(GmFile *f)
     return strerror(error ? error : EIO);
 }
 
+// Whether a program that goes on has this file locked.
+static bool is_locked(const char *path)
+{
+    const int there = open(path, O_RDONLY | O_CLOEXEC);
+    const bool locked = there >= 0 && flock(there, LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK;
+    if (there >= 0) close(there);
+    return locked;
+}
+
+const char *gm_file_left(const char *path, bool remove)
+{
+    static const char *const endings[] = {".part", ".next.part"};
+    char *real = gm_file_real(path), *part = room(NULL, strlen(real) + sizeof ".next.part");
+    const char *why = NULL;
+    for (size_t k = 0; k < sizeof endings / sizeof *endings && !why; k++) {
+        sprintf(part, "%s%s", real, endings[k]);
+        struct stat there;
+        if (lstat(part, &there) != 0 || !S_ISREG(there.st_mode)) continue;
+        const bool locked = is_locked(part);
+        if (locked && k == 0) why = another;
+        else if (!locked && remove) unlink(part);
+    }
+    free(part);
+    free(real);
+    return why;
+}
+
 const char *gm_file_settle(GmFile *f)
 {
     char *part = room(NULL, strlen(f->real) + sizeof ".part");
     sprintf(part, "%s.part", f->real);
-    const int there = open(part, O_RDONLY | O_CLOEXEC);
-    const bool written = there >= 0 && flock(there, LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK;
-    if (there >= 0) close(there);
+    const bool written = is_locked(part);
     if (written || rename(f->part, part) != 0) {
         free(part);
         return written ? another : strerror(errno);
@@ -244,8 +287,11 @@ const char *gm_file_replace(const char *made, const char *path)
 {
     const char *why = gm_file_refused(path);
     if (why) return why;
-    char *real = real_name(path);
-    why = rename(made, real) == 0 ? NULL : strerror(errno);
+    char *real = gm_file_real(path);
+    // a link, unlike a renamed file, takes the place of nothing; where a disk has no links the name is free as far as can be seen
+    if (was_absent(path) && link(made, real) == 0) unlink(made);
+    else if (was_absent(path) && (errno == EEXIST || access(real, F_OK) == 0)) why = "another program has made it meanwhile";
+    else why = rename(made, real) == 0 ? NULL : strerror(errno);
     if (!why) remember(real, true);
     free(real);
     return why;

@@ -23,6 +23,14 @@ void gm_file_is_read(const char *path);
 // Why nothing may be written under this name, in words for after a colon; NULL: it may.
 const char *gm_file_refused(const char *path);
 
+// Nothing has this name, and --overwrite was not given: what comes into being there meanwhile is not replaced.
+void gm_file_was_absent(const char *path);
+// Where symbolic links lead, or the name itself; the caller frees it.
+char *gm_file_real(const char *path);
+// Whether a run that goes on writes NAME.part: then why nothing else may. If not, and `remove`, what one that was killed has left there and
+// as NAME.next.part is removed.
+const char *gm_file_left(const char *path, bool remove);
+
 // All return NULL, or why not, as above.
 const char *gm_file_create(GmFile *f, const char *path);
 // The same by a name that every run of this path takes, NAME.next.part: what a run that was killed has left there is replaced.

@@ -7,22 +7,29 @@
 // adapted, and the number of the sweep are all that the next one depends on. Rows that the files hold beyond the checkpoint are dropped and
 // made again. The file is written when all chains have made the same sweeps, and has its name when it is whole and on the disk.
 #include "host.h"
+#include "../device/nuts.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-// What the draws depend on, a line each: its name and its value.
-static char *settings_of(const GmOptions *o)
+static const double USUAL_ACCEPT = 0.8;  // that HMC aims at (device/nuts.h, chees.h)
+
+// What the draws depend on, a line each: its name and its value. What an option would set to its default is as without it, unless the model
+// has other ones.
+static char *settings_of(const GmCheckpoint *c, const GmOptions *o)
 {
+    const double accept = o->adapt_delta > 0 || c->own_hmc ? o->adapt_delta : USUAL_ACCEPT;
+    const int depth = o->max_treedepth > 0 || c->own_hmc ? o->max_treedepth : NUTS_DEPTH;
     static const char *const methods[] = {"auto", "gibbs", "nuts", "both"}, *const moves[] = {"auto", "nuts", "chees"};
-    char *radius = gm_format("%.17g", o->init_radius);
+    char *radius = gm_format("%.17g", o->init_radius), target[GM_NUMBER_ROOM];
+    target[gm_print_number(target, accept, 0)] = 0;
     char *text = gm_format("chains %d\nwarmup %ld\nthin %d\nseed %llu\nfirst-chain %d\nparams %s\nlog-lik %d\npredict %d\nno-lp %d\n"
-                           "digits %d\nmethod %s\nmoves %s\nadapt-delta %.17g\nmax-treedepth %d\nsave-warmup %d\nlog-prior %d\ninit %s\n",
+                           "digits %d\nmethod %s\nmoves %s\nadapt-delta %s\nmax-treedepth %d\nsave-warmup %d\nlog-prior %d\ninit %s\n",
                            o->chains, o->warmup, o->thin, (unsigned long long)o->seed, o->first_chain, o->params ? o->params : "(none)",
                            (o->requests & GM_LOG_LIK) != 0, (o->requests & GM_REPLICATES) != 0, !o->log_joint, o->digits,
-                           methods[o->method], moves[o->moves], o->adapt_delta, o->max_treedepth, o->save_warmup, o->log_prior,
+                           methods[o->method], moves[o->moves], target, depth, o->save_warmup, o->log_prior,
                            o->init_map    ? "map"
                            : o->init_file ? o->init_file
                                           : radius);
@@ -104,7 +111,7 @@ static bool go_on(GmCheckpoint *c, GmOptions *o, const char *flag)
     }
     if (good && !o->seed_given) o->seed = c->seed;
     if (good && !o->samples_given) o->samples = c->samples;
-    char *here = settings_of(o);
+    char *here = settings_of(c, o);
     if (good && strcmp(here, there) != 0) {
         say_difference(c->path, there, here);
         good = false;
@@ -124,9 +131,10 @@ static bool go_on(GmCheckpoint *c, GmOptions *o, const char *flag)
     return good;
 }
 
-bool gm_checkpoint_open(GmCheckpoint *c, GmOptions *o)
+bool gm_checkpoint_open(GmCheckpoint *c, const GmModel *model, GmOptions *o)
 {
     *c = (GmCheckpoint){.every = o->checkpoint, .path = o->output ? gm_format("%s.checkpoint", o->output) : NULL};
+    c->own_hmc = model->own_hmc;
     c->asked = o->checkpoint >= 0 || o->resume || o->append;
     if (!c->asked) return true;
     if (c->every < 0) c->every = GM_CHECKPOINT_SECONDS;
@@ -167,7 +175,7 @@ bool gm_checkpoint_memory(GmCheckpoint *c, GmMemory *m)
 }
 
 // All but the head.
-static void save_body(const GmCheckpointed *of, GmSaved *s, double *last, double *last_early)
+static void save_body(const GmCheckpointed *of, GmSaved *s, double *last, double *last_early, uint64_t *sum, uint64_t *sum_early)
 {
     gm_memory_save(of->memory, s);
     gm_trials_save(of->selected, s);
@@ -177,7 +185,17 @@ static void save_body(const GmCheckpointed *of, GmSaved *s, double *last, double
     gm_stays_save(s);
     gm_saved_bytes(s, of->draws->possible, (size_t)of->draws->chains * sizeof *of->draws->possible);
     gm_saved_bytes(s, last, (size_t)(of->draws->chains * of->draws->n_columns) * sizeof *last);
+    gm_saved_bytes(s, sum, (size_t)of->draws->chains * sizeof *sum);
     if (of->early) gm_saved_bytes(s, last_early, (size_t)(of->early->chains * of->early->n_columns) * sizeof *last);
+    if (of->early) gm_saved_bytes(s, sum_early, (size_t)of->early->chains * sizeof *sum);
+}
+
+// Of each chain's file, what gm_draws_resume compares.
+static uint64_t *sums_of(const GmDraws *d)
+{
+    uint64_t *sum = gm_alloc(d ? (size_t)d->chains : 1, sizeof *sum);
+    for (int c = 0; d && d->writer && c < d->chains; c++) sum[c] = gm_writer_sum(d->writer, c);
+    return sum;
 }
 
 // The row before `kept` of each chain, one after the other; zeros where there is none.
@@ -202,13 +220,16 @@ void gm_checkpoint_write(GmCheckpoint *c, const GmCheckpointed *of, const GmOpti
     c->seconds[0] = of->draws->sampling - of->draws->begun;
     c->seconds[1] = c->written - of->draws->sampling;
     if (c->sweeps < o->warmup) c->seconds[0] = c->seconds[1], c->seconds[1] = 0;
-    char *settings = settings_of(o);
+    char *settings = settings_of(c, o);
     double *last = last_rows(of->draws, of->kept), *last_early = last_rows(of->early, of->early_kept);
+    uint64_t *sum = sums_of(of->draws), *sum_early = sums_of(of->early);
     GmSaved *s = gm_saved_create(c->path);
     save_head(c, s, &settings);
-    save_body(of, s, last, last_early);
+    save_body(of, s, last, last_early, sum, sum_early);
     gm_saved_close(s);
     free(settings);
+    free(sum);
+    free(sum_early);
     free(last);
     free(last_early);
     c->written = gm_seconds();
@@ -217,7 +238,6 @@ void gm_checkpoint_write(GmCheckpoint *c, const GmCheckpointed *of, const GmOpti
 bool gm_checkpoint_begin(GmCheckpoint *c, const GmCheckpointed *of, const GmOptions *o)
 {
     if (!c->goes_on) {
-        if (c->path) unlink(c->path);  // of an older run, which --overwrite replaces
         if (!c->asked && !o->status) return true;
         if (!gm_draws_settle(of->draws) || (of->early && !gm_draws_settle(of->early))) return false;
         if (c->asked) gm_checkpoint_write(c, of, o);
@@ -225,21 +245,25 @@ bool gm_checkpoint_begin(GmCheckpoint *c, const GmCheckpointed *of, const GmOpti
     }
     double *last = gm_alloc((size_t)(of->draws->chains * of->draws->n_columns), sizeof *last),
            *last_early = gm_alloc(of->early ? (size_t)(of->early->chains * of->early->n_columns) : 1, sizeof *last);
+    uint64_t *sum = sums_of(of->draws), *sum_early = sums_of(of->early);
     GmSaved *s = open_at_body(c);
     bool good = s != NULL;
     if (s) {
-        save_body(of, s, last, last_early);
+        save_body(of, s, last, last_early, sum, sum_early);
         good = gm_saved_close(s);
     }
     if (!good) gm_error("--resume: %s cannot be read any more", c->path);
     of->run->sweep = c->sweeps;
     const bool begun = c->sweeps > 0 && c->sweeps >= o->warmup;
-    good = good && (begun ? gm_draws_resume(of->draws, of->run, of->selected, of->restarts, c->kept, last) : gm_draws_settle(of->draws));
-    if (good && of->early) good = gm_draws_resume(of->early, of->run, of->selected, of->restarts, c->early, last_early);
+    good =
+        good && (begun ? gm_draws_resume(of->draws, of->run, of->selected, of->restarts, c->kept, last, sum) : gm_draws_settle(of->draws));
+    if (good && of->early) good = gm_draws_resume(of->early, of->run, of->selected, of->restarts, c->early, last_early, sum_early);
     const double now = gm_seconds();
     of->draws->begun = now - c->seconds[0] - c->seconds[1];
     of->draws->sampling = begun ? now - c->seconds[1] : of->draws->begun;
     c->written = now;
+    free(sum);
+    free(sum_early);
     free(last);
     free(last_early);
     return good;

@@ -300,8 +300,8 @@ static void infer_from_codes(GmData *d, const GmModel *m, int f)
     int32_t most = 0;
     const char *name = NULL;
     for (int a = 0; a < m->n_data && counts_unknowns(m, f); a++) {
-        const GmValue *codes = m->data[a].upper_of == f + 1 && gm_takes_levels(&m->data[a]) ? gm_values_find(&d->values, m->data[a].name)
-                                                                                            : NULL;
+        const GmValue *codes =
+            m->data[a].upper_of == f + 1 && gm_takes_levels(&m->data[a]) ? gm_values_find(&d->values, m->data[a].name) : NULL;
         const long size = codes ? gm_value_size(codes) : 0;
         for (long i = 0; i < size; i++) {
             const int32_t x = ((const int32_t *)codes->elements)[i];
@@ -451,6 +451,33 @@ static bool all_there(const GmData *d, const GmModel *m, int n_inputs)
     }
     if (!n_inputs) gm_error("give them as data.json, table.csv, NAME=file.npy or NAME=number; --help has more");
     return false;
+}
+
+// Whether the data give an int scalar by themselves: as an extent, or as the number of levels.
+static bool is_found(const GmModel *m, int f)
+{
+    bool found = m->data[f].type == GM_INT && m->data[f].rank == 0 && is_extent(m, f);
+    for (int a = 0; a < m->n_data; a++) found |= m->data[a].upper_of == f + 1 && m->data[a].rank > 0 && gm_takes_levels(&m->data[a]);
+    return found;
+}
+
+void gm_data_template(FILE *to, const GmModel *m)
+{
+    const char *between = "{";
+    for (int f = 0; f < m->n_data; f++) {
+        const GmField *field = &m->data[f];
+        if (field->has_default || is_found(m, f)) {
+            gm_note("%s may be left out: it %s", field->name, field->has_default ? "has a default" : "follows from the other data");
+            continue;
+        }
+        char *declared = gm_declared_text(field, NULL);
+        fprintf(to, "%s\n  \"%s\": \"", between, field->name);
+        gm_json_text(to, declared);
+        fputc('"', to);
+        free(declared);
+        between = ",";
+    }
+    fputs(*between == '{' ? "{}\n" : "\n}\n", to);
 }
 
 // ---- one field ----

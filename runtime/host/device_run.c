@@ -260,6 +260,7 @@ static int end(GmDevice *d, GmRun *run, GmDraws *draws, Batch *b)
         for (int c = 0; c < d->chains; c++)
             if (!gm_draws_store(draws, c, b->first + k, b->rows + (k * d->chains + c) * d->columns)) return GM_EXIT_FAULT;
         draws->kept = b->first + k + 1;
+        if (!gm_netcdf_take(draws->netcdf, false)) return GM_EXIT_FAULT;
     }
     return gm_device_fault(d, run, b->place) ? GM_EXIT_FAULT : GM_EXIT_OK;
 }

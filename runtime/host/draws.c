@@ -13,6 +13,7 @@
 #include <ctype.h>
 #include <errno.h>
 #include <math.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -253,6 +254,25 @@ bool gm_draws_need_derived(const GmDraws *d, const GmModel *model)
 
 // ---- files ----
 
+// Observed values as reals, whatever the model declares them as: what `compare` knows them by.
+static uint64_t sum_of_observed(const GmModel *model, const GmData *data, int f)
+{
+    const GmValue *v = gm_values_find(&data->values, model->data[f].name);
+    uint64_t sum = 1;
+    for (long i = 0; v && i < gm_value_size(v); i++) {
+        double x;
+        if (v->type != GM_INT) x = ((const double *)v->elements)[i];
+        else {
+            const int32_t k = ((const int32_t *)v->elements)[i];
+            x = k == GM_MISSING_INT ? NAN : (double)k;
+        }
+        if (x == 0) x = 0;                      // of both signs
+        sum = isnan(x) ? gm_mix(sum, "NaN", 3)  // of all kinds
+                       : gm_mix(sum, &x, sizeof x);
+    }
+    return sum;
+}
+
 // The settings under the names that CmdStan gives them (num_samples counts sweeps there), which is how CmdStanPy, cmdstanr and ArviZ know a
 // file. Where NUTS may draw, they look for its columns and for what it has adapted; with `fixed_param` they expect neither.
 static void write_header(const GmDraws *d, int chain, const GmAdaptation *learned)
@@ -276,6 +296,10 @@ static void write_header(const GmDraws *d, int chain, const GmAdaptation *learne
         const GmValue *v = &d->data->values.value[k];
         if (v->size_of) fprintf(to, "# %s: %d, from the %s of %s\n", v->name, *(const int32_t *)v->elements, v->size_from, v->size_of);
     }
+    for (const GmObserved *of = d->model->observed; of && of->where; of++)
+        if (of->log_lik && of->data && o->requests & GM_LOG_LIK)
+            fprintf(to, "# data of %s = %016llx\n", d->model->state[of->log_lik - 1].name,
+                    (unsigned long long)sum_of_observed(d->model, d->data, of->data - 1));
     for (long c = 0; c < d->n_columns; c++) {
         char *label = gm_column_label(d, d->model, d->shapes, c, '.');
         fprintf(to, c ? ",%s" : "%s", label);
@@ -393,6 +417,15 @@ static void put_log_prior(const GmDraws *d, double *row)
     if (at >= 0) row[at] = row[0] - sum;
 }
 
+// A power of two, or all draws: at most so many numbers of all chains.
+static long block_of(const GmDraws *d)
+{
+    enum { DRAWS = 1024, NUMBERS = 1 << 22 };
+    long block = 1;
+    while (block < DRAWS && 2 * block * d->chains * d->n_columns <= NUMBERS) block *= 2;
+    return block < d->capacity ? block : d->capacity;
+}
+
 bool gm_draws_open(GmDraws *d, const GmModel *model, const GmMemory *m, const GmData *data, const GmOptions *o)
 {
     *d = (GmDraws){.chains = o->chains,
@@ -421,12 +454,19 @@ bool gm_draws_open(GmDraws *d, const GmModel *model, const GmMemory *m, const Gm
     }
     d->summary = o->summary || o->until_ess > 0 || o->until_rhat > 0;
     const bool csv = o->output && o->format != GM_FORMAT_NETCDF, netcdf = o->output && o->format != GM_FORMAT_CSV;
-    d->held = d->summary || o->n_new_inputs || netcdf ? d->capacity : csv ? gm_writer_held(d->n_columns, d->capacity) : 1;
+    d->block = block_of(d);
+    const long on_their_way = csv ? gm_writer_held(d->n_columns, d->capacity) : 1, block = netcdf ? 2 * d->block : 1;
+    const bool all = d->summary || o->n_new_inputs || (netcdf && (o->resume || o->append));
+    d->held = all || block > d->capacity ? d->capacity : on_their_way > block ? on_their_way : block;
     size_t rows, count;
     if (__builtin_mul_overflow((size_t)d->chains, (size_t)d->held, &rows) || __builtin_mul_overflow(rows, (size_t)d->n_columns, &count))
         count = SIZE_MAX / 2;
     d->memory = gm_alloc(count, sizeof *d->memory);
     d->possible = gm_alloc((size_t)d->chains, sizeof *d->possible);
+    d->diverged = gm_alloc((size_t)d->chains, sizeof *d->diverged);
+    d->divergent = gm_alloc((size_t)d->n_columns, sizeof *d->divergent);
+    for (long k = 0; k < d->n_columns; k++)
+        if (gm_draws_diagnostic(d, model, k) && d->column[k].element == GM_HMC_DIVERGENT) d->divergent[d->n_divergent++] = k;
     d->stored = gm_alloc((size_t)d->chains, sizeof *d->stored);
     if (!csv) return true;
     if (!open_files(d, o)) return false;
@@ -450,6 +490,37 @@ static double *room_for(GmDraws *d, int chain, long at)
     return d->memory + (size_t)(chain * d->held + at % d->held) * (size_t)d->n_columns;
 }
 
+// What is counted of a row that is about to be the chain's next one.
+static void count_row(GmDraws *d, int chain, long at, const double *row)
+{
+    bool any = false;
+    for (int k = 0; k < d->n_divergent; k++) any |= row[d->divergent[k]] > 0;
+    GmDiverged *of = &d->diverged[chain];
+    if (!any) return;
+    const long n = atomic_load(&of->n);
+    if (n == of->room) {
+        of->room = n ? 2 * n : 16;
+        of->at = gm_grow(of->at, (size_t)of->room, sizeof *of->at);
+    }
+    of->at[n] = at;
+    atomic_store(&of->n, n + 1);
+}
+
+long gm_draws_diverged(const GmDraws *d)
+{
+    long n = 0;
+    for (int c = 0; c < d->chains; c++) n += atomic_load(&d->diverged[c].n);
+    return n;
+}
+
+long gm_draws_diverged_kept(const GmDraws *d)
+{
+    long n = 0;
+    for (int c = 0; c < d->chains; c++)
+        for (long k = 0; k < atomic_load(&d->diverged[c].n); k++) n += d->diverged[c].at[k] < d->kept;
+    return n;
+}
+
 bool gm_draws_store(GmDraws *d, int chain, long at, const double *row)
 {
     double *to = room_for(d, chain, at);
@@ -457,6 +528,7 @@ bool gm_draws_store(GmDraws *d, int chain, long at, const double *row)
     memcpy(to, row, (size_t)d->n_columns * sizeof *row);
     if (d->options->log_prior) put_log_prior(d, to);
     d->possible[chain] += row[0] > -INFINITY;
+    count_row(d, chain, at, to);
     d->stored[chain] = at + 1;
     gm_signals_keep_draws();
     if (d->writer) gm_writer_stored(d->writer, chain, at);
@@ -489,6 +561,7 @@ bool gm_draws_keep(GmDraws *d, const GmModel *model, const GmMemory *m, int chai
                 to[k] = d->column[k].absent ? NAN : ((const double *)array)[d->column[k].element];
     }
     if (d->options->log_prior) put_log_prior(d, to);
+    count_row(d, chain, at, to);
     d->stored[chain] = at + 1;
     gm_signals_keep_draws();
     if (d->writer) gm_writer_stored(d->writer, chain, at);
@@ -557,9 +630,25 @@ static char *next_row(GmLines *from, bool *named)
     return NULL;
 }
 
-// Rows of a chain, from the file of an earlier run into that of this one and, where they stay there, into memory.
-static bool take_rows(GmDraws *d, int c, long kept, const double *last)
+// The sum of a row's text as gm_writer_sum has it.
+static uint64_t mix_row(uint64_t sum, const char *text)
 {
+    for (size_t n; *text; text += n + (text[n] == ',')) {
+        n = strcspn(text, ",");
+        if (text[n]) sum = gm_mix(sum, text, n + 1);
+        else {
+            char number[GM_NUMBER_ROOM + 1];  // a longer one is none of ours
+            snprintf(number, sizeof number, "%.*s\n", (int)n, text);
+            sum = gm_mix(sum, number, strlen(number));
+        }
+    }
+    return sum;
+}
+
+// Rows of a chain, from the file of an earlier run into that of this one and, where they stay there, into memory.
+static bool take_rows(GmDraws *d, int c, long kept, const double *last, uint64_t wanted)
+{
+    uint64_t sum = 0;
     char *part = gm_format("%s.part", d->final[c]);
     const char *path = access(part, R_OK) == 0 ? part : d->final[c];
     GmLines from;
@@ -575,14 +664,19 @@ static bool take_rows(GmDraws *d, int c, long kept, const double *last)
             gm_error("%s: draw %ld is not that of the checkpoint: the file is of another run", path, kept);
             good = false;
         }
+        sum = mix_row(sum, text);
+        if (good && at + 1 == kept && sum != wanted) {
+            gm_error("%s: its draws are not those that the run has written: the file was changed", path);
+            good = false;
+        }
         if (fputs(text, d->file[c]) < 0 || fputc('\n', d->file[c]) < 0) good = false;
-        if (kept - at > d->held) continue;
         double *row = d->memory + (size_t)(c * d->held + at % d->held) * (size_t)d->n_columns;
-        for (long k = 0; k < d->n_columns; k++) {
+        for (long k = 0; k < d->n_columns && (d->n_divergent > 0 || kept - at <= d->held); k++) {
             char *end;
             row[k] = strtod(text, &end);
             text = *end == ',' ? end + 1 : end;
         }
+        if (good) count_row(d, c, at, row);
     }
     if (from.file) gm_lines_close(&from);
     if (good && (fflush(d->file[c]) != 0 || fsync(fileno(d->file[c])) != 0)) {
@@ -593,15 +687,16 @@ static bool take_rows(GmDraws *d, int c, long kept, const double *last)
     return good;
 }
 
-bool gm_draws_resume(GmDraws *d, const GmRun *run, const GmTrials *selected, const GmRestarts *restarts, long kept, const double *last)
+bool gm_draws_resume(GmDraws *d, const GmRun *run, const GmTrials *selected, const GmRestarts *restarts, long kept, const double *last,
+                     const uint64_t *sum)
 {
     for (int c = 0; c < d->chains && d->file; c++) {
         gm_draws_begin(d, run, selected, restarts, c);
-        if (kept > 0 && !take_rows(d, c, kept, last + (size_t)c * (size_t)d->n_columns)) return false;
+        if (kept > 0 && !take_rows(d, c, kept, last + (size_t)c * (size_t)d->n_columns, sum[c])) return false;
     }
     for (int c = 0; c < d->chains; c++) d->stored[c] = kept;
     d->kept = kept;
-    if (d->writer) gm_writer_begin(d->writer, kept);
+    if (d->writer) gm_writer_begin(d->writer, kept, sum);
     if (kept > 0) gm_signals_keep_draws();
     return gm_draws_settle(d);
 }
@@ -739,5 +834,8 @@ void gm_draws_close(GmDraws *d)
     free(d->memory);
     free(d->possible);
     free(d->stored);
+    for (int c = 0; c < d->chains && d->diverged; c++) free(d->diverged[c].at);
+    free(d->diverged);
+    free(d->divergent);
     *d = (GmDraws){0};
 }

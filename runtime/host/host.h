@@ -72,10 +72,10 @@ char *gm_shape_text(int rank, const long *dim);                                 
 char *gm_element_name(const char *name, int rank, const long *dim, long linear);  // "X[3, 1]", indices from 1; the caller frees
 // From now on elements of this name are called by row and place within it, y[2, 1]: its first dimension are n rows of these lengths.
 void gm_rows_set(const char *name, const int32_t *length, long n);
-char *gm_dotted(char *name);  // p[1, 2] -> p.1.2 in place, as columns of draws are called
-char *gm_declared_text(const GmField *f, const GmShape *s);                       // "int<lower=0> y[N]"; the caller frees
-bool gm_is_unknown(GmRole role);                             // a parameter, a latent or an auxiliary
-int gm_data_of_imputed(const GmModel *model, int state_field);                    // the data field behind it, or -1
+char *gm_dotted(char *name);                                    // p[1, 2] -> p.1.2 in place, as columns of draws are called
+char *gm_declared_text(const GmField *f, const GmShape *s);     // "int<lower=0> y[N]"; the caller frees
+bool gm_is_unknown(GmRole role);                                // a parameter, a latent or an auxiliary
+int gm_data_of_imputed(const GmModel *model, int state_field);  // the data field behind it, or -1
 // Whether an unknown is drawn by an HMC update: it is named in `moved`, or in `summed`, those summed out of its density (or NULL). Names
 // are separated by commas.
 bool gm_is_moved_by(const GmModel *model, const GmField *field, const char *moved, const char *summed);
@@ -99,15 +99,16 @@ typedef struct GmOptions {
     long warmup, samples;  // >= 0 and >= 1; samples counts draws kept
     int thin;              // >= 1: every thin-th sweep after warm-up is kept
     uint64_t seed;
-    int first_chain;        // number of the first chain, from 1
-    const char *output;     // -o, without ".csv" or ".nc"; or NULL
-    GmFormat format;        // of the draws
+    int first_chain;     // number of the first chain, from 1
+    const char *output;  // -o, without ".csv" or ".nc"; or NULL
+    GmFormat format;     // of the draws
     bool format_given, output_is_netcdf;
     const char *params;     // "a,b", "all", or NULL for the default
     int requests;           // GmRequest bits
     bool log_prior;         // --log-prior, which requests log-likelihoods, too
     const char *moments;    // "a,b", whose draws are not stored; or NULL
-    const char *init_file;  // or NULL
+    const char *init_file;  // as it was given, or NULL
+    char **init_of;         // by chain: the file it starts from; NULL: init_file is of all chains, or there is none
     bool init_map;          // chains start at modes, found first
     double init_radius;     // 1 by default; 0: zeros
     int threads;            // >= 1
@@ -136,8 +137,8 @@ typedef struct GmOptions {
     int n_levels;  // of --levels, in the order given
     char **levels;
     const char *dates;  // --dates, or NULL
-    const char *why;  // `why`: an unknown; NULL: another command
-    int why_chain;    // its chain and its draw, from 1
+    const char *why;    // `why`: an unknown; NULL: another command
+    int why_chain;      // its chain and its draw, from 1
     long why_draw;
     const char *why_draws;  // the file of draws, or their NAME; NULL: none
     bool seed_given, warmup_given, thin_given;
@@ -149,6 +150,7 @@ typedef struct GmOptions {
     bool resume;         // the run goes on from its checkpoint
     long append;         // draws after a run that has ended; 0: none
     bool goes_on;        // there is such a checkpoint
+    bool template;       // --data-template
     bool overwrite;      // files that are there are replaced
     bool save_warmup;    // sweeps of warm-up are kept in files of their own
     double adapt_delta;  // mean acceptance that step sizes aim at; 0: as the model has it
@@ -185,9 +187,9 @@ void gm_option_group_print(FILE *to, unsigned group);  // as --help shows it
 // ---- progress.c: how far the run has come ----
 
 typedef struct GmProgress {
-    bool bar;  // on a terminal
+    bool bar;                            // on a terminal
     long refresh, total, warmup, first;  // first: sweeps that an earlier run has made
-    double started, drawn;  // seconds
+    double started, drawn;               // seconds
 } GmProgress;
 
 double gm_seconds(void);  // a monotonic clock
@@ -202,11 +204,13 @@ void gm_progress_close(GmProgress *p);
 // goes_on: under a temporary name that the next run knows (gm_file_create_next). false after a message: it cannot be written
 bool gm_output_open(GmFile *f, const char *path, bool goes_on);
 bool gm_output_done(GmFile *f);  // renames it to its name; false after a message: it cannot be written. Closes `f` in any case
-void gm_json_text(FILE *to, const char *text);       // between quotes of JSON
+void gm_json_text(FILE *to, const char *text);  // between quotes of JSON
 // The status to exit with: what was printed is all there, or that is said, and the status is not 0.
 int gm_printed(int status);
 // whether all files of a run can be written, NAME_levels.json among them; false after a message
 bool gm_outputs_may_be_written(const GmOptions *o, bool levels);
+// --overwrite: a checkpoint of this name, and what a run that was killed has left of files that grow, are removed
+void gm_outputs_clear(const GmOptions *o);
 
 // ---- saved.c: a file of numbers that is read again ----
 
@@ -276,8 +280,8 @@ typedef struct GmValue {
     void *elements;
     void *map;  // the mapping that `elements` lies in (.npy), or NULL when `elements` was allocated
     size_t map_size;
-    bool table;           // from a table, where [n, 1], [1, n] and [n] look alike
-    const char *size_of;  // of an int that no file has: the array from whose size it was inferred; else NULL
+    bool table;             // from a table, where [n, 1], [1, n] and [n] look alike
+    const char *size_of;    // of an int that no file has: the array from whose size it was inferred; else NULL
     const char *size_from;  // "size", "levels" or "largest value" of that array
     int32_t *row;           // lengths of rows that lie one behind the other, as the file has them; or NULL
     long n_rows;
@@ -303,7 +307,7 @@ typedef struct GmValues {
     int n;
     GmValue *value;
     int n_unknown;
-    char **unknown;  // names in the files that nothing declares
+    char **unknown;    // names in the files that nothing declares
     bool tells;        // of an object's members that are not read there is a note
     bool reads_names;  // where the declaration allows it
 } GmValues;
@@ -342,7 +346,7 @@ typedef enum { GM_TEXT_OTHER, GM_TEXT_STORED, GM_TEXT_REFUSED } GmTextIs;
 
 bool gm_takes_levels(const GmField *f);  // whether its values may be names: int<lower=1, upper=J>, or upper a number
 bool gm_levels_ask(const GmOptions *o);  // what --levels and --dates say of data that are read from now on; false after a message
-void gm_levels_forget(void);           // of both
+void gm_levels_forget(void);             // of both
 void gm_levels_begin(const GmValues *values, GmValue *v);  // before the elements of a new value are read
 // Stores a text as an element, if it is a name or a date: else it is for others to read, or refused. Then *why ends the sentence
 // `TEXT ...`.
@@ -384,6 +388,8 @@ typedef struct GmData {
 // are taken from `others` (or NULL), except sizes that arrays of the inputs determine, and arrays of another size. false after a message.
 bool gm_data_open(GmData *d, const GmModel *m, char **inputs, int n_inputs, const GmData *others);
 void gm_data_close(GmData *d, const GmModel *m);
+// JSON to fill in: each name that the files have to give, with its declaration in place of a value.
+void gm_data_template(FILE *to, const GmModel *m);
 
 // Checks elements against bounds and constraint; false after one line. `missing` (or NULL) gets the positions of missing values.
 bool gm_check_values(const GmField *f, const GmShape *s, const void *elements, const char *source, GmMissing *missing);
@@ -481,6 +487,9 @@ void gm_find_starts_of_updates(const GmModel *model, GmRun *run);
 // The first observed variable without a finite log density at a chain's state, with its line, or NULL; the caller frees. `chain` counts
 // from 0. On the CPU.
 char *gm_infinite_log_lik(const GmModel *model, const GmMemory *m, const GmData *d, const GmRun *run, int chain);
+// The discrete response of which every observed value has a probability of next to 1 at the state of each chain, as under separation; NULL:
+// there is none.
+const char *gm_separated(const GmModel *model, const GmMemory *m, const GmData *d, const GmRun *run);
 
 // ---- second_start.c: other starts where the density is 0 at the first ----
 
@@ -629,10 +638,12 @@ GmWriter *gm_writer_open(double *rows, int chains, long held, long columns, FILE
 // waits until row `at` may be filled; false: the file cannot be written
 bool gm_writer_room(GmWriter *w, int chain, long at);
 void gm_writer_stored(GmWriter *w, int chain, long at);  // it is filled
-void gm_writer_begin(GmWriter *w, long at);              // rows before `at` are in the files; before the first row is stored
-void gm_writer_flush(GmWriter *w);                       // waits until what is stored is in the files; no chain stores meanwhile
-void gm_writer_close(GmWriter *w);                       // waits until all stored rows are written
-long gm_writer_held(long columns, long most);            // the number of rows that each chain needs in memory to avoid waiting
+// Rows before `at` are in the files, and sum[chain] is that of their text; before the first row is stored.
+void gm_writer_begin(GmWriter *w, long at, const uint64_t *sum);
+uint64_t gm_writer_sum(const GmWriter *w, int chain);  // gm_mix of each number with what follows it, of all rows; after gm_writer_flush
+void gm_writer_flush(GmWriter *w);                     // waits until what is stored is in the files; no chain stores meanwhile
+void gm_writer_close(GmWriter *w);                     // waits until all stored rows are written
+long gm_writer_held(long columns, long most);          // the number of rows that each chain needs in memory to avoid waiting
 
 // ---- adaptation.c: step sizes and metrics that HMC has adapted, for the files ----
 
@@ -654,7 +665,7 @@ typedef struct GmMoments GmMoments;
 bool gm_moments_named(const char *list, const char *name);  // whether a name is in a list with commas, or NULL
 GmMoments *gm_moments_open(const GmModel *model, const GmMemory *m, const GmOptions *o);  // NULL after a message
 bool gm_moments_need_derived(const GmMoments *w);
-void gm_moments_take(GmMoments *w);  // when all chains are at a kept sweep
+void gm_moments_take(GmMoments *w);                                         // when all chains are at a kept sweep
 bool gm_moments_write(const GmMoments *w, const char *output, int digits);  // NAME_moments.csv; false after a message
 void gm_moments_print(FILE *to, const GmMoments *w, const GmLevelSets *levels);
 void gm_moments_close(GmMoments *w);
@@ -671,21 +682,33 @@ typedef struct GmColumn {
 // elements of a GM_DIAGNOSTIC
 enum { GM_HMC_ACCEPT, GM_HMC_STEP, GM_HMC_DEPTH, GM_HMC_LEAPS, GM_HMC_DIVERGENT, GM_HMC_ENERGY, GM_HMC_NUMBERS };
 
+typedef struct GmDiverged {  // kept draws of a chain whose transition diverged
+    _Atomic long n;
+    long room, *at;
+} GmDiverged;
+
+typedef struct GmNetcdfRun GmNetcdfRun;  // netcdf_process.c
+
 struct GmDraws {
     int chains, first_chain;
     long n_columns;
-    long n_summarised;         // of them, in the summary: log-likelihoods and replicates, which come last, are not
-    GmColumn *column;          // lp__ first, then declaration order; inside an array the first index runs fastest
-    long capacity, kept;       // draws per chain
-    bool summary;              // all draws stay in memory
-    long held;                 // rows in memory per chain: `capacity` with a summary or new data, else those on their way to the files
-    double *memory;            // [chain][held][column]; row n lies at n % held
-    long *stored;              // per chain: rows, of which the last may be more than `kept`
+    long n_summarised;    // of them, in the summary: log-likelihoods and replicates, which come last, are not
+    GmColumn *column;     // lp__ first, then declaration order; inside an array the first index runs fastest
+    long capacity, kept;  // draws per chain
+    bool summary;         // all draws stay in memory
+    long held;            // rows in memory per chain: `capacity` with a summary or new data, else those on their way to the files
+    double *memory;       // [chain][held][column]; row n lies at n % held
+    long *stored;         // per chain: rows, of which the last may be more than `kept`
+    int n_divergent;      // columns that say whether a transition diverged
+    long *divergent;
+    GmDiverged *diverged;      // per chain
     long *possible;            // per chain: kept draws at which lp__ is neither NaN nor -infinity
     FILE **file;               // per chain, or NULL without -o
     GmFile *output;            // the files that `file` writes to
     char **final;              // its path, for messages
     GmWriter *writer;          // or NULL without -o
+    GmNetcdfRun *netcdf;       // or NULL
+    long block;                // draws of a chain that go into NAME.nc together
     const GmTrials *selected;  // of methods; NULL: the program holds none
     double begun, sampling;    // times in seconds at which sweeps, and kept draws, began
     const GmModel *model;      // those of gm_draws_open
@@ -708,9 +731,13 @@ bool gm_draws_finish(GmDraws *d);
 // For runs that may be killed: files get temporary names that the next run knows, NAME_1.csv.part. false after a message.
 bool gm_draws_settle(GmDraws *d);
 // The first `kept` rows of each chain are those of an earlier run, of its files with such names or their own; then heads are written and
-// files have these names. last: row number `kept` of each chain, which is compared; possible: GmDraws's. false after a message.
-bool gm_draws_resume(GmDraws *d, const GmRun *run, const GmTrials *selected, const GmRestarts *restarts, long kept, const double *last);
+// files have these names. last, sum: row number `kept` of each chain, and the sum of the text of all rows, which are compared. false
+// after a message.
+bool gm_draws_resume(GmDraws *d, const GmRun *run, const GmTrials *selected, const GmRestarts *restarts, long kept, const double *last,
+                     const uint64_t *sum);
 bool gm_draws_on_disk(GmDraws *d);                                           // what is stored is on the disk; false after a message
+long gm_draws_diverged(const GmDraws *d);                                    // of the draws so far; by any thread
+long gm_draws_diverged_kept(const GmDraws *d);                               // of those that are kept, once no chain goes on
 void gm_draws_column(const GmDraws *d, long column, long kept, double *to);  // to[chain * kept + draw], if all are in memory
 const double *gm_draws_row(const GmDraws *d, int chain, long at);            // one that is still in memory
 void gm_draws_close(GmDraws *d);                                             // removes temporary files that were not finished
@@ -721,10 +748,10 @@ bool gm_draws_need_derived(const GmDraws *d, const GmModel *model);
 // ---- stop.c: when a run ends before all its draws ----
 
 typedef struct GmStop {
-    _Atomic long first, divergences;  // sweeps after warm-up up to the first divergent transition; how many there were
-    _Atomic int chain;                // of the first
-    long worst;                       // column that was not good enough when the rules looked last
-    bool lacks_ess;                   // of effective sample size; else of R-hat
+    _Atomic long first;  // sweeps after warm-up up to the first divergent transition
+    _Atomic int chain;   // of that
+    long worst;          // column that was not good enough when the rules looked last
+    bool lacks_ess;      // of effective sample size; else of R-hat
 } GmStop;
 
 void gm_stop_open(GmStop *s);                                    // time is counted from here
@@ -740,16 +767,31 @@ bool gm_stop_time_is_over(const GmOptions *o);                                  
 typedef struct GmLive GmLive;
 
 // NAME.status.json, written each second from here on; NULL without --status. sweep: after which the run goes on, of `sweeps`; kept: draws.
-GmLive *gm_live_open(const GmModel *model, const GmOptions *o, const GmDraws *d, const GmStop *stop, long sweep, long sweeps, long kept);
+GmLive *gm_live_open(const GmModel *model, const GmOptions *o, const GmDraws *d, long sweep, long sweeps, long kept);
 void gm_live_at(GmLive *l, long sweep, long kept);  // all chains have made them
 void gm_live_stop(GmLive *l);                       // the draws are looked at no longer
-void gm_live_close(GmLive *l, int status);          // with what the run has ended
+void gm_live_close(GmLive *l, int status);          // with what the run has ended; before the draws are closed
 
 // ---- netcdf.c: the draws as one NetCDF file ----
 
-bool gm_netcdf_open(void);                      // opens netcdf-c; false after a message
-bool gm_netcdf_may_hold(const GmDraws *d);      // false after a message: a name cannot be there
-bool gm_netcdf_write(const GmDraws *d);         // NAME.nc, whole or not at all; false after a message
+bool gm_netcdf_open(void);                  // opens netcdf-c; false after a message
+bool gm_netcdf_may_hold(const GmDraws *d);  // false after a message: a name cannot be there
+// The file, by blocks of so many draws of each chain; nothing is written before the first. put: n rows of each chain, [chain][n][column];
+// n is less than a block at the end only. close: NULL, or why it is not whole; it begins with `name` where numbers are not as drawn.
+typedef struct GmNetcdf GmNetcdf;
+GmNetcdf *gm_netcdf_create(const GmDraws *d, long block);
+bool gm_netcdf_put(GmNetcdf *w, const char *path, const double *rows, long n);
+const char *gm_netcdf_close(GmNetcdf *w, const char *name, double sampling);
+
+// ---- netcdf_process.c: the process that writes it while the chains go on ----
+
+GmNetcdfRun *gm_netcdf_begin(const GmDraws *d);  // NULL after a message
+// sweeps from `sweep` on, at most `batch`, whose draws have room in memory
+long gm_netcdf_until(const GmNetcdfRun *r, long sweep, long batch);
+// Kept draws go to it, all of them or if there are enough; false: they cannot, which was said. r may be NULL.
+bool gm_netcdf_take(GmNetcdfRun *r, bool all);
+bool gm_netcdf_finish(GmNetcdfRun *r);  // all kept draws are in NAME.nc; false after a message
+void gm_netcdf_end(GmNetcdfRun *r);     // what is not finished is removed
 
 // ---- summary.c: the table at the end ----
 
@@ -759,7 +801,8 @@ extern const char *const gm_summary_titles[GM_SUMMARY_CELLS];
 void gm_summary_cells(const GmSummary *s, char cell[GM_SUMMARY_CELLS][GM_CELL_ROOM]);
 // The table alone, without warnings.
 void gm_summary_table(FILE *to, const GmDraws *d, const GmModel *model, const GmMemory *m, const GmOptions *o);
-bool gm_summary_print(FILE *to, const GmDraws *d, const GmModel *model, const GmMemory *m, const GmOptions *o);
+// run: whose states are asked for a cause where chains do not agree; NULL: they are not there
+bool gm_summary_print(FILE *to, const GmDraws *d, const GmModel *model, const GmMemory *m, const GmOptions *o, const GmRun *run);
 
 // ---- summary_data.c: the summary as a table or an object ----
 
@@ -784,6 +827,7 @@ enum { GM_CHECKPOINT_SECONDS = 60 };
 typedef struct GmCheckpoint {
     bool asked, goes_on;     // it is to be written; the run goes on from it
     bool enough;             // a rule has ended the run
+    bool own_hmc;            // GmModel's
     char *path;              // NAME.checkpoint, or NULL without -o
     double every, written;   // seconds between two, and when the last one was
     uint64_t program, data;  // what they are known by
@@ -793,7 +837,7 @@ typedef struct GmCheckpoint {
 } GmCheckpoint;
 
 typedef struct GmCheckpointed {  // what is saved of a run
-    bool enough;  // a rule has ended the run
+    bool enough;                 // a rule has ended the run
     GmMemory *memory;
     GmRun *run;
     GmTrials *selected;
@@ -804,7 +848,7 @@ typedef struct GmCheckpointed {  // what is saved of a run
 
 // Before the data are read: --resume and --append read the head of the file, which the options have to agree with. Seed and number of
 // draws are taken from it where none are given. false after a message.
-bool gm_checkpoint_open(GmCheckpoint *c, GmOptions *o);
+bool gm_checkpoint_open(GmCheckpoint *c, const GmModel *model, GmOptions *o);
 bool gm_checkpoint_data(GmCheckpoint *c, const GmModel *model, const GmData *d);  // false after a message: they are others
 bool gm_checkpoint_memory(GmCheckpoint *c, GmMemory *m);                          // the state of the chains, before `setup`
 // Before the first sweep: a run that goes on is where it was, another one has its first checkpoint. false after a message.

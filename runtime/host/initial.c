@@ -153,7 +153,6 @@ static void impute(const Start *s, void *elements, const GmMissing *missing, con
     }
 }
 
-
 // Elements of a definition that no statement computes: nothing is ever written there.
 static void fill_absent(const GmField *field, const GmShape *shape, void *elements)
 {
@@ -179,8 +178,8 @@ static bool starts_inside(const GmField *f, const GmShape *s, const GmValue *v)
     return true;
 }
 
-// Values from a file go to all chains alike.
-static bool override(const GmModel *model, GmMemory *m, const char *path, bool *given)
+// Values from a file go to `n` chains from `first` on, all alike; `given` says of which variables there are some.
+static bool override(const GmModel *model, GmMemory *m, const char *path, int first, int n, bool *given)
 {
     GmValues values = {.fields = model->state, .n_fields = model->n_state};
     const size_t length = strlen(path);
@@ -202,7 +201,7 @@ static bool override(const GmModel *model, GmMemory *m, const char *path, bool *
         good = gm_value_fits(field, &m->shape[f], v) && gm_check_values(&finite, &m->shape[f], v->elements, v->source, NULL) &&
                starts_inside(field, &m->shape[f], v);
         const size_t bytes = (size_t)gm_value_size(v) * (field->type == GM_INT ? sizeof(int32_t) : sizeof(double));
-        for (int c = 0; c < m->chains && good; c++) memcpy(gm_state_array(model, m, c, f), v->elements, bytes);
+        for (int c = first; c < first + n && good; c++) memcpy(gm_state_array(model, m, c, f), v->elements, bytes);
         given[f] = true;
     }
     for (int i = 0; i < values.n_unknown && good; i++) {
@@ -214,6 +213,25 @@ static bool override(const GmModel *model, GmMemory *m, const char *path, bool *
         gm_error("%s: the model has no variable %s; ignored", path, name);
     }
     gm_values_close(&values);
+    return good;
+}
+
+// Values from a file for each chain. All have the same variables: what is given is not searched for, in any chain.
+static bool override_each(const GmModel *model, GmMemory *m, char **path, bool *given)
+{
+    bool *here = gm_alloc((size_t)model->n_state, sizeof *here), good = true;
+    for (int c = 0; c < m->chains && good; c++) {
+        memset(here, 0, (size_t)model->n_state * sizeof *here);
+        good = override(model, m, path[c], c, 1, here);
+        for (int f = 0; f < model->n_state && good; f++) {
+            if (c == 0) given[f] = here[f];
+            good = here[f] == given[f];
+            if (!good)
+                gm_error("--init: %s has no %s, and %s has: the files of all chains give the same variables", path[given[f] ? c : 0],
+                         model->state[f].name, path[given[f] ? 0 : c]);
+        }
+    }
+    free(here);
     return good;
 }
 
@@ -284,7 +302,8 @@ bool gm_initial(const GmModel *model, GmMemory *m, const GmData *d, const GmOpti
     for (int c = 0; c < m->chains; c++) gm_fill_absent(model, m, c);
     if (!o->init_file) return gm_feasible(model, m, d, run, NULL);
     bool *given = gm_alloc((size_t)model->n_state, sizeof *given);
-    const bool good = override(model, m, o->init_file, given) && gm_feasible(model, m, d, run, given);
+    const bool read = o->init_of ? override_each(model, m, o->init_of, given) : override(model, m, o->init_file, 0, m->chains, given);
+    const bool good = read && gm_feasible(model, m, d, run, given);
     free(given);
     return good;
 }

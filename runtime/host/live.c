@@ -20,7 +20,6 @@ struct GmLive {
     const GmModel *model;
     const GmOptions *options;
     const GmDraws *draws;
-    const GmStop *stop;
     char *path, *part;
     long sweeps;  // of the run
     double started;
@@ -105,7 +104,7 @@ static void write_status(GmLive *l)
     put_number(to, "seconds_left", l->end ? 0 : made > 0 ? seconds * (double)(l->sweeps - sweep) / (double)made : NAN);
     put_worst(to, l, l->rhat, 1, "max_rhat");
     put_worst(to, l, l->ess, -1, "min_ess");
-    fprintf(to, ", \"divergences\": %ld", atomic_load(&l->stop->divergences));
+    fprintf(to, ", \"divergences\": %ld", l->end ? gm_draws_diverged_kept(l->draws) : gm_draws_diverged(l->draws));
     put_text(to, "model", l->model->name);
     fprintf(to, ", \"seed\": %llu, \"pid\": %ld", (unsigned long long)o->seed, (long)getpid());
     if (l->end) fprintf(to, ", \"exit_status\": %d}\n", l->status);
@@ -136,19 +135,15 @@ static void *go(void *argument)
     return NULL;
 }
 
-GmLive *gm_live_open(const GmModel *model, const GmOptions *o, const GmDraws *d, const GmStop *stop, long sweep, long sweeps, long kept)
+GmLive *gm_live_open(const GmModel *model, const GmOptions *o, const GmDraws *d, long sweep, long sweeps, long kept)
 {
     if (!o->status) return NULL;
     GmLive *l = gm_alloc(1, sizeof *l);
-    *l = (GmLive){.model = model,
-                  .options = o,
-                  .draws = d,
-                  .stop = stop,
-                  .path = gm_format("%s.status.json", o->output),
-                  .part = gm_format("%s.status.json.part", o->output),
-                  .sweeps = sweeps,
-                  .started = gm_seconds(),
-                  .first = sweep};
+    *l = (GmLive){.model = model, .options = o, .draws = d, .sweeps = sweeps, .started = gm_seconds(), .first = sweep};
+    char *path = gm_format("%s.status.json", o->output);
+    l->path = gm_file_real(path);
+    l->part = gm_format("%s.part", l->path);
+    free(path);
     l->rhat = gm_alloc((size_t)d->n_columns, sizeof *l->rhat);
     l->ess = gm_alloc((size_t)d->n_columns, sizeof *l->ess);
     for (long k = 0; k < d->n_columns; k++) l->rhat[k] = l->ess[k] = NAN;
@@ -189,6 +184,7 @@ void gm_live_close(GmLive *l, int status)
     if (!l) return;
     gm_live_stop(l);
     l->status = status;
+    atomic_store(&l->kept, l->draws->kept);  // a file that failed has fewer draws than were made
     l->end = status == GM_EXIT_OK ? "done" : status == GM_EXIT_INTERRUPTED ? "interrupted" : status >= GM_EXIT_TIME ? "stopped" : "failed";
     write_status(l);
     pthread_mutex_destroy(&l->lock);

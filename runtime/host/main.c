@@ -2,6 +2,7 @@
 #define _DEFAULT_SOURCE  // on_exit
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 #include "host.h"
 
@@ -14,10 +15,18 @@ static void leave(int status, void *nothing)
     _exit(status);
 }
 
+enum { NAME_ROOM = 256 };
+
 int main(int argc, char **argv)
 {
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)  // these report at the end
     on_exit(leave, NULL);
 #endif
-    return gm_fit(&gm_model, argc, argv);
+    // a model without the line `model NAME` is called by its file
+    GmModel named = gm_model;
+    char name[NAME_ROOM];
+    const char *slash = strrchr(named.source, '/'), *base = slash ? slash + 1 : named.source, *dot = strrchr(base, '.');
+    snprintf(name, sizeof name, "%.*s", dot && dot > base ? (int)(dot - base) : (int)strlen(base), base);
+    if (strcmp(named.name, "model") == 0) named.name = name;
+    return gm_fit(&named, argc, argv);
 }

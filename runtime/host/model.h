@@ -359,6 +359,7 @@ typedef struct GmModel {
     void (*expect_chain)(GmRun *one);
     void (*iterate_chain)(GmRun *one);
     const char *cpu_only;  // why the model runs on the CPU alone; NULL: it does not
+    int own_hmc;           // the model sets the acceptance that HMC aims at, or the depth of NUTS: they are not 0.8 and 10 everywhere
     // What the rows of `data` and `state` do not say, of a field by its number from 1: extents, bounds that are no numbers. NULL: nothing.
     void (*data_shape)(int field, const void *data, GmShape *out);  // may read data fields before `field` only
     double (*data_default)(int field, const void *data);            // scalar default

@@ -4,9 +4,10 @@
 //              log_likelihood        y(chain, draw, N), of --log-lik                  observed_data    y(N)
 //              posterior_predictive  y(chain, draw, N), of --predict                  constant_data    x(N)
 //
-// The layout is "InferenceData schema specification" of ArviZ. An HDF5 file that is cut off while it grows cannot be read, so draws stay in
-// memory and the file is written at the end, under a temporary name: it is whole, or not there. netcdf-c is opened while the program runs;
-// its calls and numbers are those of netcdf.h, version 4 (Unidata).
+// The layout is "InferenceData schema specification" of ArviZ. The file grows along the dimension `draw`, by blocks of draws of all chains;
+// its variables are defined when the first block is there. An HDF5 file that is cut off while it grows may not be read any more, so it is
+// written by a process of its own (netcdf_process.c). netcdf-c is opened while the program runs; its calls and numbers are those of
+// netcdf.h, version 4 (Unidata).
 #include "host.h"
 #include "../backends/library.h"
 
@@ -14,22 +15,24 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
-enum { NC_CLOBBER = 0, NC_NETCDF4 = 0x1000, NC_GLOBAL = -1, NC_CHUNKED = 0 };
+enum { NC_CLOBBER = 0, NC_NETCDF4 = 0x1000, NC_GLOBAL = -1, NC_CHUNKED = 0, NC_UNLIMITED = 0, NC_FILL_INT = -2147483647 };
 typedef enum { NC_BYTE = 1, NC_INT = 4, NC_FLOAT = 5, NC_DOUBLE = 6, NC_STRING = 12 } NcType;
 
-#define NETCDF(X)                                                                                                                          \
-    X(int, nc_create, (const char *, int, int *))                                                                                          \
-    X(int, nc_def_grp, (int, const char *, int *))                                                                                         \
-    X(int, nc_def_dim, (int, const char *, size_t, int *))                                                                                 \
-    X(int, nc_def_var, (int, const char *, int, int, const int *, int *))                                                                  \
-    X(int, nc_def_var_chunking, (int, int, int, const size_t *))                                                                           \
-    X(int, nc_def_var_deflate, (int, int, int, int, int))                                                                                  \
-    X(int, nc_put_att_text, (int, int, const char *, size_t, const char *))                                                                \
-    X(int, nc_put_att_double, (int, int, const char *, int, size_t, const double *))                                                       \
-    X(int, nc_put_vara_double, (int, int, const size_t *, const size_t *, const double *))                                                 \
-    X(int, nc_put_vara_string, (int, int, const size_t *, const size_t *, const char **))                                                  \
-    X(int, nc_close, (int))                                                                                                                \
+#define NETCDF(X)                                                                          \
+    X(int, nc_create, (const char *, int, int *))                                          \
+    X(int, nc_def_grp, (int, const char *, int *))                                         \
+    X(int, nc_def_dim, (int, const char *, size_t, int *))                                 \
+    X(int, nc_def_var, (int, const char *, int, int, const int *, int *))                  \
+    X(int, nc_def_var_chunking, (int, int, int, const size_t *))                           \
+    X(int, nc_def_var_deflate, (int, int, int, int, int))                                  \
+    X(int, nc_put_att_text, (int, int, const char *, size_t, const char *))                \
+    X(int, nc_put_att_double, (int, int, const char *, int, size_t, const double *))       \
+    X(int, nc_put_vara_double, (int, int, const size_t *, const size_t *, const double *)) \
+    X(int, nc_put_vara_string, (int, int, const size_t *, const size_t *, const char **))  \
+    X(int, nc_sync, (int))                                                                 \
+    X(int, nc_close, (int))                                                                \
     X(const char *, nc_strerror, (int))
 
 static struct {
@@ -72,10 +75,33 @@ typedef struct Group {
     Dim *dim;
 } Group;
 
-typedef struct Writer {
+// Columns of the draws, which are an array behind chain and draw. column[k] lies at place[k] of it.
+typedef struct Columns {
+    int group, id;
+    char *name;
+    long n, *column, *place;
+    int rank;
+    int dim[GM_MAX_RANK];
+    long extent[GM_MAX_RANK];
+    NcType type;
+    bool truth, beyond;  // beyond: a number was too large for a float, or none where an int is
+} Columns;
+
+typedef struct Coordinate {  // `draw` of a group
+    int group, id;
+} Coordinate;
+
+typedef struct GmNetcdf {
     const GmDraws *d;
     const GmModel *model;
-    int file, error;  // of netcdf-c: the first one; then nothing more is done
+    int file, error;            // of netcdf-c: the first one; then nothing more is done
+    long block, written;        // draws of a chain that are written together; in the file
+    int n, n_draws, posterior;  // posterior: its group
+    Columns *columns;
+    Coordinate *draw;
+    double *room;
+    const double *first;  // the rows of the first block while variables are defined: [chain][n_first][column]
+    long n_first;
 } Writer;
 
 static bool good(Writer *w, int error)
@@ -142,11 +168,45 @@ static int dimension(Writer *w, Group *g, const char *name, long size, const GmL
     return new.id;
 }
 
+// The dimension that grows, with its coordinate.
+static int draw_dimension(Writer *w, Group *g)
+{
+    static const char name[] = "draw";
+    for (int k = 0; k < g->n_dims; k++)
+        if (strcmp(g->dim[k].name, name) == 0) return g->dim[k].id;
+    Dim new = {.name = gm_copy_text(name)};
+    Coordinate c = {.group = g->id};
+    const size_t chunk = (size_t)w->block;
+    if (good(w, lib.nc_def_dim(g->id, name, NC_UNLIMITED, &new.id)) && good(w, lib.nc_def_var(g->id, name, NC_INT, 1, &new.id, &c.id)))
+        good(w, lib.nc_def_var_chunking(g->id, c.id, NC_CHUNKED, &chunk));
+    w->draw = gm_grow(w->draw, (size_t)w->n_draws + 1, sizeof *w->draw);
+    w->draw[w->n_draws++] = c;
+    g->dim = gm_grow(g->dim, (size_t)g->n_dims + 1, sizeof *g->dim);
+    g->dim[g->n_dims++] = new;
+    return new.id;
+}
+
 static int draw_dimensions(Writer *w, Group *g, int *dim)
 {
     dim[0] = dimension(w, g, "chain", w->d->chains, NULL, NULL, w->d->first_chain);
-    dim[1] = dimension(w, g, "draw", w->d->kept, NULL, NULL, 1);
+    dim[1] = draw_dimension(w, g);
     return 2;
+}
+
+// A name of a dimension that no variable has: a coordinate is a variable, too.
+static char *free_name(const GmModel *model, char *name)
+{
+    bool taken = true;
+    while (taken) {
+        taken = false;
+        for (int f = 0; f < model->n_state; f++) taken |= strcmp(model->state[f].name, name) == 0;
+        for (int f = 0; f < model->n_data; f++) taken |= strcmp(model->data[f].name, name) == 0;
+        if (!taken) break;
+        char *longer = gm_format("%s_", name);
+        free(name);
+        name = longer;
+    }
+    return name;
 }
 
 static bool is_of_draws(const char *name) { return strcmp(name, "chain") == 0 || strcmp(name, "draw") == 0; }
@@ -159,7 +219,7 @@ static int extent_dimension(Writer *w, Group *g, const char *variable, const GmF
     const char *named = size ? w->model->data[size - 1].name : NULL;
     for (int before = 0; before < k && size; before++)
         if (field->extent_of[before] == size) named = NULL;
-    char *name = named && !is_of_draws(named) ? gm_copy_text(named) : gm_format("%s_dim_%d", variable, k);
+    char *name = named && !is_of_draws(named) ? gm_copy_text(named) : free_name(w->model, gm_format("%s_dim_%d", variable, k));
     GmLevels rows = {.n = field->rows_of && k == 0 ? s->dim[0] : 0};  // of rows of different lengths: "2,1"
     rows.name = gm_alloc((size_t)rows.n + 1, sizeof *rows.name);
     for (long e = 0; e < rows.n; e++) {
@@ -193,12 +253,13 @@ static double to_bits(double x, int bits)
 
 static int bits_of(int digits) { return digits ? (int)ceil(digits * log2(10)) : 64; }
 
-// What holds the numbers: ints as they are, floats for few digits unless one is too large for them.
-static NcType type_for(const GmField *field, double most, bool missing, int digits)
+static const double LARGEST_FLOAT = 3.4e38;
+
+// What holds the numbers: ints as they are, unless some do not exist, and floats for few digits.
+static NcType type_for(const GmField *field, bool missing, int digits)
 {
-    static const double LARGEST_FLOAT = 3.4e38;
     if (field->type == GM_INT && !missing) return NC_INT;
-    return digits && digits <= FLOAT_DIGITS && most < LARGEST_FLOAT ? NC_FLOAT : NC_DOUBLE;
+    return digits && digits <= FLOAT_DIGITS ? NC_FLOAT : NC_DOUBLE;
 }
 
 static int define(Writer *w, Group *g, const char *name, NcType type, int rank, const int *dim, const size_t *chunk)
@@ -210,65 +271,77 @@ static int define(Writer *w, Group *g, const char *name, NcType type, int rank, 
     return id;
 }
 
-// Columns from `first` on, which are an array with these dimensions behind chain and draw; place[k]: where column first + k lies in it.
-typedef struct Columns {
-    const char *name;
-    long first, n;
-    const long *place;
-    int rank;
-    const int *dim;
-    const long *extent;
-    NcType type;
-    bool truth;
-} Columns;
-
-static void put_columns(Writer *w, Group *g, const Columns *c)
+// Defines a variable; what `c` has is the writer's then.
+static void add_columns(Writer *w, Group *g, Columns c)
 {
-    const GmDraws *d = w->d;
     int dim[MOST_DIMS];
-    size_t chunk[MOST_DIMS], start[MOST_DIMS] = {0}, count[MOST_DIMS];
-    const int lead = draw_dimensions(w, g, dim), rank = lead + c->rank;
+    size_t chunk[MOST_DIMS];
+    const int lead = draw_dimensions(w, g, dim), rank = lead + c.rank;
     long room = CHUNK;
-    for (int k = c->rank - 1; k >= 0; k--) {
-        dim[lead + k] = c->dim[k];
-        count[lead + k] = (size_t)c->extent[k];
-        chunk[lead + k] = (size_t)(c->extent[k] < room ? c->extent[k] : room);
+    for (int k = c.rank - 1; k >= 0; k--) {
+        dim[lead + k] = c.dim[k];
+        chunk[lead + k] = (size_t)(c.extent[k] < room ? c.extent[k] : room);
         room = room / (long)chunk[lead + k] > 1 ? room / (long)chunk[lead + k] : 1;
     }
-    const long many = room < d->kept ? room : d->kept;
-    chunk[0] = count[0] = 1;
+    long many = w->block;  // a part of a block, where there are several, so that no chunk is written twice
+    while (many > room && w->block < w->d->capacity) many /= 2;
+    if (many > room) many = room;
+    chunk[0] = 1;
     chunk[1] = (size_t)many;
-    const int id = define(w, g, c->name, c->type, rank, dim, chunk);
-    if (c->truth) put_text(w, g->id, id, "dtype", "bool");
-    double *x = gm_alloc((size_t)(many * c->n), sizeof *x);
-    const int bits = c->type == NC_DOUBLE ? bits_of(d->options->digits) : 64;
-    for (int chain = 0; chain < d->chains && !w->error; chain++)
-        for (long at = 0; at < d->kept && !w->error; at += many) {
-            const long n = d->kept - at < many ? d->kept - at : many;
-            for (long i = 0; i < n; i++) {
-                const double *row = d->memory + (size_t)(chain * d->held + at + i) * (size_t)d->n_columns + c->first;
-                for (long k = 0; k < c->n; k++) x[i * c->n + c->place[k]] = to_bits(row[k], bits);
-            }
-            start[0] = (size_t)chain;
-            start[1] = (size_t)at;
-            count[1] = (size_t)n;
-            good(w, lib.nc_put_vara_double(g->id, id, start, count, x));
-        }
-    free(x);
+    c.group = g->id;
+    c.id = define(w, g, c.name, c.type, rank, dim, chunk);
+    if (c.truth) put_text(w, g->id, c.id, "dtype", "bool");
+    w->columns = gm_grow(w->columns, (size_t)w->n + 1, sizeof *w->columns);
+    w->columns[w->n++] = c;
 }
 
-// The largest number of these columns, and whether one is none.
-static double largest(const GmDraws *d, long first, long n, bool *missing)
+static void add_column(Writer *w, Group *g, char *name, long column, NcType type)
 {
-    double most = 0;
-    for (int c = 0; c < d->chains; c++)
-        for (long i = 0; i < d->kept; i++)
-            for (long k = first; k < first + n; k++) {
-                const double x = d->memory[(size_t)(c * d->held + i) * (size_t)d->n_columns + (size_t)k];
-                *missing |= isnan(x);
-                if (isfinite(x)) most = fmax(most, fabs(x));
-            }
-    return most;
+    Columns c = {.name = name, .n = 1, .type = type, .truth = type == NC_BYTE};
+    c.column = gm_alloc(1, sizeof *c.column);
+    c.place = gm_alloc(1, sizeof *c.place);
+    c.column[0] = column;
+    add_columns(w, g, c);
+}
+
+// The number as the variable has it.
+static double stored_as(Columns *c, double x, int bits)
+{
+    switch (c->type) {
+    case NC_FLOAT:
+        if (isfinite(x) && fabs(x) > LARGEST_FLOAT) {
+            c->beyond = true;
+            return copysign(INFINITY, x);
+        }
+        return x;
+    case NC_INT:
+        if (!isnan(x)) return x;
+        c->beyond = true;
+        return NC_FILL_INT;
+    case NC_DOUBLE: return to_bits(x, bits);
+    case NC_BYTE:
+    case NC_STRING: return x;
+    }
+    return x;
+}
+
+// n rows of each chain, [chain][n][column], behind those that are there.
+static void put_rows(Writer *w, Columns *c, const double *rows, long n)
+{
+    const GmDraws *d = w->d;
+    size_t start[MOST_DIMS] = {0}, count[MOST_DIMS] = {1, (size_t)n};
+    const int bits = c->type == NC_DOUBLE ? bits_of(d->options->digits) : 64;
+    for (int k = 0; k < c->rank; k++) count[2 + k] = (size_t)c->extent[k];
+    start[1] = (size_t)w->written;
+    w->room = gm_grow(w->room, (size_t)(n * c->n), sizeof *w->room);
+    for (int chain = 0; chain < d->chains && !w->error && c->n > 0; chain++) {
+        for (long i = 0; i < n; i++) {
+            const double *row = rows + (size_t)(chain * n + i) * (size_t)d->n_columns;
+            for (long k = 0; k < c->n; k++) w->room[i * c->n + c->place[k]] = stored_as(c, row[c->column[k]], bits);
+        }
+        start[0] = (size_t)chain;
+        good(w, lib.nc_put_vara_double(c->group, c->id, start, count, w->room));
+    }
 }
 
 // ---- what is drawn ----
@@ -290,7 +363,6 @@ static void put_statistics(Writer *w)
 {
     const GmDraws *d = w->d;
     Group g = {0};
-    const long here = 0;
     int block = -1;
     for (long k = 0; k < d->n_columns; k++) {
         const int f = d->column[k].field;
@@ -300,8 +372,7 @@ static void put_statistics(Writer *w)
         NcType type = NC_DOUBLE;
         const char *name = f < 0 ? "lp" : statistic(d->column[k].element, &type);
         char *whole = f < 0 || f == block ? gm_copy_text(name) : gm_format("%s_%s", name, w->model->state[f].name + strlen("moves_"));
-        put_columns(w, &g, &(Columns){.name = whole, .first = k, .n = 1, .place = &here, .type = type, .truth = type == NC_BYTE});
-        free(whole);
+        add_column(w, &g, whole, k, type);
     }
     group_close(&g);
 }
@@ -309,11 +380,10 @@ static void put_statistics(Writer *w)
 static void put_log_prior(Writer *w)
 {
     const GmDraws *d = w->d;
-    const long here = 0;
     for (long k = 0; k < d->n_columns; k++) {
         if (d->column[k].field != GM_COLUMN_LPRIOR) continue;
         Group g = group_open(w, "log_prior");
-        put_columns(w, &g, &(Columns){.name = "lprior", .first = k, .n = 1, .place = &here, .type = NC_DOUBLE});
+        add_column(w, &g, gm_copy_text("lprior"), k, NC_DOUBLE);
         group_close(&g);
     }
 }
@@ -326,36 +396,49 @@ static const char *observed_name(const GmModel *model, int f)
     return model->state[f].name;
 }
 
+// Whether a log-likelihood is one of nothing: of a missing value, or of an element that no `~` names. It is so in all draws.
+static bool is_absent(const Writer *w, long column)
+{
+    bool absent = true;
+    for (int c = 0; c < w->d->chains; c++) absent &= isnan(w->first[(size_t)(c * w->n_first) * (size_t)w->d->n_columns + (size_t)column]);
+    return absent;
+}
+
+// Elements of which there are columns are the whole array, or a list of some of them, NAME_missing or NAME_observed, with their numbers.
 static void put_field(Writer *w, Group *g, const char *name, int f, long first, long n)
 {
     const GmDraws *d = w->d;
     const GmField *field = &w->model->state[f];
     const GmShape *s = &d->shapes->shape[f];
-    const bool part = n < gm_shape_size(s);  // missing values of data: a list, with the numbers of the elements
-    int dim[GM_MAX_RANK] = {0};
-    long *place = gm_alloc((size_t)n, sizeof *place);
+    const bool log_lik = field->on_request == GM_LOG_LIK;
+    Columns c = {.name = gm_copy_text(name), .type = type_for(field, field->partial, d->options->digits)};
+    c.column = gm_alloc((size_t)n, sizeof *c.column);
+    c.place = gm_alloc((size_t)n, sizeof *c.place);
     double *number = gm_alloc((size_t)n, sizeof *number);
-    for (long k = 0; k < n; k++) {
-        place[k] = part ? k : d->column[first + k].element;
-        number[k] = (double)(d->column[first + k].element + 1);
+    for (long k = first; k < first + n; k++)
+        if (!log_lik || !is_absent(w, k)) c.column[c.n++] = k;
+    const bool part = c.n < gm_shape_size(s);
+    for (long k = 0; k < c.n; k++) {
+        c.place[k] = part ? k : d->column[c.column[k]].element;
+        number[k] = (double)(d->column[c.column[k]].element + 1);
     }
-    char *list = gm_format("%s_missing", name);
-    if (part) dim[0] = dimension(w, g, list, n, NULL, number, 1);
-    for (int k = 0; k < s->rank && !part; k++) dim[k] = extent_dimension(w, g, name, field, s, k);
-    bool missing = false;
-    const double most = largest(d, first, n, &missing);
-    put_columns(w, g,
-                &(Columns){.name = name,
-                           .first = first,
-                           .n = n,
-                           .place = place,
-                           .rank = part ? 1 : s->rank,
-                           .dim = dim,
-                           .extent = part ? &n : s->dim,
-                           .type = type_for(field, most, missing, d->options->digits)});
-    free(list);
+    c.rank = part ? 1 : s->rank;
+    if (part) {
+        char *list = free_name(w->model, gm_format(log_lik ? "%s_observed" : "%s_missing", name));
+        c.dim[0] = dimension(w, g, list, c.n, NULL, number, 1);
+        c.extent[0] = c.n;
+        free(list);
+    }
+    for (int k = 0; k < s->rank && !part; k++) {
+        c.dim[k] = extent_dimension(w, g, name, field, s, k);
+        c.extent[k] = s->dim[k];
+    }
     free(number);
-    free(place);
+    if (c.n == 0) {  // a dimension of no element would grow
+        free(c.name);
+        free(c.column);
+        free(c.place);
+    } else add_columns(w, g, c);
 }
 
 static void put_draws(Writer *w, const char *group, int request)
@@ -375,7 +458,7 @@ static void put_draws(Writer *w, const char *group, int request)
         put_text(w, g.id, NC_GLOBAL, "seed", seed);  // a double does not hold it
         put_number(w, g.id, "tuning_steps", NC_INT, (double)d->options->warmup);
         put_number(w, g.id, "thin", NC_INT, d->options->thin);
-        put_number(w, g.id, "sampling_time", NC_DOUBLE, gm_seconds() - d->sampling);
+        w->posterior = g.id;
     }
     group_close(&g);
 }
@@ -468,29 +551,67 @@ bool gm_netcdf_may_hold(const GmDraws *d)
     return good;
 }
 
-bool gm_netcdf_write(const GmDraws *d)
+GmNetcdf *gm_netcdf_create(const GmDraws *d, long block)
 {
-    char *path = gm_format("%s.nc", d->options->output);
-    GmFile out;
-    bool done = gm_output_open(&out, path, false);
-    if (done) {
-        Writer w = {.d = d, .model = d->model};
-        if (good(&w, lib.nc_create(out.part, NC_CLOBBER | NC_NETCDF4, &w.file))) {
-            put_draws(&w, "posterior", 0);
-            put_statistics(&w);
-            put_log_prior(&w);
-            put_draws(&w, "log_likelihood", GM_LOG_LIK);
-            put_draws(&w, "posterior_predictive", GM_REPLICATES);
-            put_data(&w, "observed_data", true);
-            put_data(&w, "constant_data", false);
-            good(&w, lib.nc_close(w.file));
-        }
-        done = !w.error;
-        if (!done) {
-            gm_error("%s: cannot be written: %s", path, lib.nc_strerror(w.error));
-            gm_file_drop(&out);
-        } else done = gm_output_done(&out);
+    Writer *w = gm_alloc(1, sizeof *w);
+    *w = (Writer){.d = d, .model = d->model, .block = block};
+    return w;
+}
+
+static void define_all(Writer *w, const char *path)
+{
+    unlink(path);  // another process may still be closing what it was
+    if (!good(w, lib.nc_create(path, NC_CLOBBER | NC_NETCDF4, &w->file))) return;
+    put_draws(w, "posterior", 0);
+    put_statistics(w);
+    put_log_prior(w);
+    put_draws(w, "log_likelihood", GM_LOG_LIK);
+    put_draws(w, "posterior_predictive", GM_REPLICATES);
+    put_data(w, "observed_data", true);
+    put_data(w, "constant_data", false);
+}
+
+bool gm_netcdf_put(GmNetcdf *w, const char *path, const double *rows, long n)
+{
+    if (w->written == 0) {
+        w->first = rows;
+        w->n_first = n;
+        define_all(w, path);
     }
-    free(path);
-    return done;
+    for (int k = 0; k < w->n; k++) put_rows(w, &w->columns[k], rows, n);
+    const size_t start = (size_t)w->written, count = (size_t)n;
+    w->room = gm_grow(w->room, count, sizeof *w->room);
+    for (long i = 0; i < n; i++) w->room[i] = (double)(w->written + i + 1);
+    for (int k = 0; k < w->n_draws; k++) good(w, lib.nc_put_vara_double(w->draw[k].group, w->draw[k].id, &start, &count, w->room));
+    w->written += n;
+    if (w->file) good(w, lib.nc_sync(w->file));
+    return !w->error;
+}
+
+// The numbers that are not there as they were drawn.
+static void note_beyond(const Writer *w, const char *name)
+{
+    for (int k = 0; k < w->n; k++)
+        if (w->columns[k].beyond)
+            gm_error(w->columns[k].type == NC_FLOAT ? "%s: draws of %s beyond 3.4e38 are infinite there: --digits 8 keeps them"
+                                                    : "%s: draws of %s that are no numbers are -2147483647 there",
+                     name, w->columns[k].name);
+}
+
+const char *gm_netcdf_close(GmNetcdf *w, const char *name, double sampling)
+{
+    if (w->file && w->posterior) put_number(w, w->posterior, "sampling_time", NC_DOUBLE, sampling);
+    if (w->file) good(w, lib.nc_close(w->file));
+    if (!w->error) note_beyond(w, name);
+    const char *why = w->error ? lib.nc_strerror(w->error) : NULL;
+    for (int k = 0; k < w->n; k++) {
+        free(w->columns[k].name);
+        free(w->columns[k].column);
+        free(w->columns[k].place);
+    }
+    free(w->columns);
+    free(w->draw);
+    free(w->room);
+    free(w);
+    return why;
 }

@@ -13,7 +13,6 @@
 #include <time.h>
 #include <unistd.h>
 
-
 const char gm_version[] = GM_VERSION;
 
 enum { MAX_CHAINS = 10000, MAP_STARTS = 8, MAX_THREADS = 4096, MOST_DOUBLINGS = NUTS_DEPTH, MOST_UNTIL = 10000 };
@@ -250,6 +249,44 @@ static bool initial_source(const char *text, GmOptions *out)
     return true;
 }
 
+// --init A,B,C,D: a file for each chain; --init NAME: NAME_1.csv or NAME_1.json and so on, where nothing is called NAME. false after a
+// message.
+static bool starts_by_chain(GmOptions *o)
+{
+    static const char *const endings[] = {"csv", "json"};
+    const char *given = o->init_file;
+    if (!given || access(given, F_OK) == 0) return true;
+    char **file = gm_alloc((size_t)o->chains + 1, sizeof *file);
+    int n = 0;
+    if (strchr(given, ',')) {
+        for (const char *at = given;; at++) {
+            const size_t length = strcspn(at, ",");
+            if (n < o->chains) file[n] = gm_format("%.*s", (int)length, at);
+            n++;
+            at += length;
+            if (!*at) break;
+        }
+        if (n != o->chains) gm_error("--init: %d files, and %d chains: one for all of them, or one for each", n, o->chains);
+    } else
+        for (int k = 0; k < 2 && n == 0; k++)
+            for (int c = 0; c < o->chains; c++) {
+                char *path = gm_format("%s_%d.%s", given, o->first_chain + c, endings[k]);
+                if (access(path, F_OK) == 0) file[n++] = path;
+                else {
+                    if (n > 0) gm_error("--init %s: there is no %s, and there is %s: each chain needs one", given, path, file[0]);
+                    free(path);
+                    break;
+                }
+            }
+    const bool good = n == 0 || n == o->chains;
+    if (n == o->chains) o->init_of = file;
+    else {
+        for (int k = 0; k < n && k < o->chains; k++) free(file[k]);
+        free(file);
+    }
+    return good;
+}
+
 static bool output_name(const char *text, GmOptions *out)
 {
     const size_t n = strlen(text);
@@ -374,10 +411,14 @@ static bool apply(int option, const char *text, GmOptions *out)
         return good;
     case OPT_PARAMS: out->params = text; return true;
     case OPT_LOG_LIK: out->requests |= GM_LOG_LIK; return true;
-    case OPT_LOG_PRIOR: out->log_prior = true; out->requests |= GM_LOG_LIK; return true;
+    case OPT_LOG_PRIOR:
+        out->log_prior = true;
+        out->requests |= GM_LOG_LIK;
+        return true;
     case OPT_MOMENTS: out->moments = text; return true;
     case OPT_PREDICT: out->requests |= GM_REPLICATES; return true;
     case OPT_LEVELS: out->levels[out->n_levels++] = (char *)text; return true;
+    case OPT_DATA_TEMPLATE: out->template = true; return true;
     case OPT_DATES: out->dates = text; return true;
     case OPT_NEW: out->new_inputs[out->n_new_inputs++] = (char *)text; return true;
     case OPT_INIT: return initial_source(text, out);
@@ -546,7 +587,7 @@ int gm_options(int argc, char **argv, GmOptions *out)
         }
         if (!apply(option, optarg, out)) return GM_EXIT_USAGE;
     }
-    if (!format_fits(out)) return GM_EXIT_USAGE;
+    if (out->template || !format_fits(out)) return out->template ? -1 : GM_EXIT_USAGE;
     out->map = optind < argc && strcmp(argv[optind], "map") == 0;
     if (!out->map && (out->starts || out->jacobian || out->iterations)) {
         gm_error("--%s is for the mode: %s map --%s ...",
@@ -592,7 +633,7 @@ int gm_options(int argc, char **argv, GmOptions *out)
                  argv[0]);
         return GM_EXIT_USAGE;
     }
-    if (!night_is_possible(out)) return GM_EXIT_USAGE;
+    if (!night_is_possible(out) || !starts_by_chain(out)) return GM_EXIT_USAGE;
     if (out->init_map) out->device = GM_ON_CPU;
     if (out->quiet && !out->summary && !out->output && !out->check && !out->compare_devices && !out->map && !out->why && !out->profile &&
         !out->n_new_inputs)
@@ -618,6 +659,8 @@ int gm_options(int argc, char **argv, GmOptions *out)
 void gm_options_close(GmOptions *o)
 {
     free((char *)o->output);
+    for (int c = 0; c < o->chains && o->init_of; c++) free(o->init_of[c]);
+    free(o->init_of);
     free(o->inputs);
     free(o->new_inputs);
     free(o->levels);

@@ -116,7 +116,8 @@ void gm_record_open(GmRecord *r, const GmOptions *o, int argc, char **argv)
     r->begun = time(NULL);
     for (int k = 0; k < o->n_inputs; k++) add_input(r, o->inputs[k]);
     for (int k = 0; k < o->n_new_inputs; k++) add_input(r, o->new_inputs[k]);
-    if (o->init_file) add_file(r, o->init_file);
+    for (int c = 0; c < o->chains && o->init_of; c++) add_file(r, o->init_of[c]);
+    if (o->init_file && !o->init_of) add_file(r, o->init_file);
     r->running = pthread_create(&r->thread, NULL, hash_all, r) == 0;
     if (!r->running) hash_all(r);
 }
@@ -173,6 +174,26 @@ static json_t *data_of(const GmRecord *r)
     return list;
 }
 
+// Variables that have an element for each level of a factor: for each of their dimensions the data that the levels are those of, or null.
+static json_t *dimensions_of(const GmRecorded *of)
+{
+    json_t *all = json_object();
+    const GmLevelSets *sets = &of->draws->data->levels;
+    for (int f = 0; f < of->model->n_state; f++) {
+        const GmField *field = &of->model->state[f];
+        json_t *list = json_array();
+        bool any = false;
+        for (int k = 0; k < field->rank; k++) {
+            const GmLevels *l = gm_levels_of_size(sets, field->extent_of[k]);
+            json_array_append_new(list, l ? json_string(of->model->data[l->field].name) : json_null());
+            any |= l != NULL;
+        }
+        if (any) json_object_set(all, field->name, list);
+        json_decref(list);
+    }
+    return all;
+}
+
 static json_t *draws_of(const GmDraws *d)
 {
     json_t *list = json_array();
@@ -208,6 +229,7 @@ bool gm_record_write(GmRecord *r, const GmRecorded *of, const GmOptions *o, int 
     free(seed);
     json_object_set_new(root, "arguments", arguments_of(o, of->draws->kept, of->gpu != NULL));
     json_object_set_new(root, "data", data_of(r));
+    json_object_set_new(root, "dimensions", dimensions_of(of));
     json_object_set_new(root, "methods", methods_of(of));
     char *cpu = processor();
     json_object_set_new(root, "cpu", json_string(cpu));

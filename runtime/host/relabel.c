@@ -785,7 +785,7 @@ static void print_summary(const Relabel *r)
         for (long c = 0; c < d.n_columns; c++) d.memory[i * d.n_columns + c] = r->number[i * r->n_columns + source_of(r, kept[c], from)];
     }
     const GmOptions o = {.chains = r->chain, .samples = r->rows, .warmup = r->rows, .thin = 1, .summary_rows = r->o.summary_rows};
-    gm_summary_print(stdout, &d, r->model, &r->memory, &o);
+    gm_summary_print(stdout, &d, r->model, &r->memory, &o, NULL);
     free(from);
     free(kept);
     free(d.column);

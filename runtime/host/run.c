@@ -47,7 +47,6 @@ typedef struct Fit {
     GmStop stop;
     GmLive *live;  // of --status, or NULL
     int status;    // with which it has ended
-    bool watches;  // for divergent transitions
 } Fit;
 
 static void fit_close(Fit *f)
@@ -61,6 +60,7 @@ static void fit_close(Fit *f)
     gm_restarts_close(f->restarts);
     gm_together_close(&f->run);
     gm_metrics_close(f->run.metrics);
+    gm_netcdf_end(f->draws.netcdf);
     gm_draws_close(&f->draws);
     gm_draws_close(&f->early);
     gm_checkpoint_close(&f->checkpoint);
@@ -112,7 +112,8 @@ static void after_sweep(GmRun *one)
         if (keep(f, one, &f->early, kept - 1)) f->early_kept[one->chain] = kept;
         else f->chain_failed[one->chain] = true;
     }
-    if (f->watches && sampled > 0 && gm_stop_diverged(f->model, &f->memory, one->chain)) gm_stop_note(&f->stop, sampled, one->chain);
+    if (f->options.stop_on_divergence && sampled > 0 && gm_stop_diverged(f->model, &f->memory, one->chain))
+        gm_stop_note(&f->stop, sampled, one->chain);
     if (sampled <= 0 || sampled % o->thin) return;
     if (keep(f, one, &f->draws, sampled / o->thin - 1)) f->chain_kept[one->chain] = sampled / o->thin;
     else f->chain_failed[one->chain] = true;
@@ -221,6 +222,8 @@ static int sample(Fit *f)
     gm_progress_open(&progress, o, total);
     int status = GM_EXIT_OK;
     const double started = f->draws.begun = f->draws.sampling = gm_seconds();
+    if (!o->why) gm_outputs_clear(o);
+    if (o->output && !o->why && o->format != GM_FORMAT_CSV && !(f->draws.netcdf = gm_netcdf_begin(&f->draws))) return GM_EXIT_FAULT;
     if (f->device) {
         status = gm_device_sample(f->device, &f->run, &f->draws, o, f->selected, &progress, &f->sweeps);
         f->sweep_seconds = gm_seconds() - started;
@@ -232,8 +235,7 @@ static int sample(Fit *f)
     f->run.batch = 1;
     f->run.sweep = 0;
     if (!begin_or_go_on(f)) return GM_EXIT_USAGE;
-    f->watches = o->stop_on_divergence || o->status;
-    f->live = gm_live_open(f->model, o, &f->draws, &f->stop, f->run.sweep, total, f->draws.kept);
+    f->live = gm_live_open(f->model, o, &f->draws, f->run.sweep, total, f->draws.kept);
     // a run that goes on may have ended so
     bool enough = f->run.sweep > o->warmup && gm_stop_enough(&f->stop, f->model, o, &f->draws);
     const long first = f->first = progress.first = f->run.sweep;
@@ -243,7 +245,7 @@ static int sample(Fit *f)
         // warm-up ends with a batch, too
         f->run.batch = gm_progress_until(&progress, f->run.sweep,
                                          f->run.sweep < o->warmup && o->warmup - f->run.sweep < batch ? o->warmup - f->run.sweep : batch);
-        f->run.batch = gm_stop_until(o, f->run.sweep, f->run.batch);
+        f->run.batch = gm_netcdf_until(f->draws.netcdf, f->run.sweep, gm_stop_until(o, f->run.sweep, f->run.batch));
         f->run.batch = gm_together_until(
             &f->run, gm_restarts_until(f->restarts, f->run.sweep, gm_trials_until(f->selected, f->run.sweep, f->run.batch)));
         if (f->moments && f->run.sweep >= o->warmup) f->run.batch = 1;  // chains meet after each kept sweep
@@ -272,6 +274,7 @@ static int sample(Fit *f)
         }
         if (gm_fault_raised()) status = GM_EXIT_FAULT;
         else if (status == GM_EXIT_OK) status = wants_to_end(f, total, &enough);
+        if (!gm_netcdf_take(f->draws.netcdf, false)) status = GM_EXIT_FAULT;
         gm_live_at(f->live, f->run.sweep, f->draws.kept);
         gm_progress_show(&progress, f->run.sweep);
         if (f->checkpoint.asked && status == GM_EXIT_OK && gm_seconds() - f->checkpoint.written >= f->checkpoint.every)
@@ -299,8 +302,8 @@ static void explain_end(const Fit *f, int status)
         gm_error("--stop-on-divergence: a transition of chain %d diverged in sweep %ld after warm-up; %ld draws per chain are kept",
                  o->first_chain + f->stop.chain, (long)f->stop.first, f->draws.kept);
     else if (status == GM_EXIT_FEW)
-        gm_error("--until-ess %g: %s has a smaller effective sample size after %ld draws per chain; --samples N allows more",
-                 o->until_ess, worst, f->draws.kept);
+        gm_error("--until-ess %g: %s has a smaller effective sample size after %ld draws per chain; --samples N allows more", o->until_ess,
+                 worst, f->draws.kept);
     else if (status == GM_EXIT_APART)
         gm_error("--until-rhat %g: R-hat of %s is larger after %ld draws per chain; --samples N allows more", o->until_rhat, worst,
                  f->draws.kept);
@@ -460,7 +463,7 @@ static int finish(Fit *f, int status)
     if (f->early_kept && !gm_draws_finish(&f->early)) status = GM_EXIT_FAULT;
     if (!gm_draws_finish(&f->draws)) status = GM_EXIT_FAULT;
     if (f->draws.kept > 0 && !write_levels(f)) status = GM_EXIT_FAULT;
-    const bool whole = f->draws.kept == 0 || !f->options.output || f->options.format == GM_FORMAT_CSV || gm_netcdf_write(&f->draws);
+    const bool whole = gm_netcdf_finish(f->draws.netcdf);
     if (!whole) status = GM_EXIT_FAULT;
     if (whole || f->options.format != GM_FORMAT_NETCDF) explain_end(f, status);  // else nothing is kept, which was said
     if (is_in_order(status) && impossible(f)) status = GM_EXIT_FAULT;
@@ -468,7 +471,7 @@ static int finish(Fit *f, int status)
         status = GM_EXIT_FAULT;
     status = record(f, status);
     FILE *const notes = f->options.summary_form == GM_SUMMARY_TEXT ? stdout : stderr;
-    if (f->options.summary && f->draws.kept > 0 && gm_summary_print(stdout, &f->draws, f->model, &f->memory, &f->options))
+    if (f->options.summary && f->draws.kept > 0 && gm_summary_print(stdout, &f->draws, f->model, &f->memory, &f->options, &f->run))
         note_missing(notes, f);
     if (f->options.summary && f->draws.kept > 0 && f->moments) gm_moments_print(notes, f->moments, &f->data.levels);
     if (f->options.summary && f->draws.kept > 0) gm_labels_note(notes, f->model, &f->memory, &f->data, &f->draws);
@@ -630,7 +633,7 @@ static int start(Fit *f)
     omp_set_num_threads(o->threads);
     if (o->why && !gm_why_open(&f->why, model, o)) return GM_EXIT_USAGE;
     if (!gm_together_possible(model, o) || !hmc_possible(model, o) || !gm_levels_ask(o)) return GM_EXIT_USAGE;
-    if (!gm_checkpoint_open(&f->checkpoint, o) || !gm_data_open(&f->data, model, o->inputs, o->n_inputs, NULL) ||
+    if (!gm_checkpoint_open(&f->checkpoint, model, o) || !gm_data_open(&f->data, model, o->inputs, o->n_inputs, NULL) ||
         !gm_checkpoint_data(&f->checkpoint, model, &f->data) ||
         !gm_memory_open(&f->memory, model, &f->data, o->chains, o->requests, o->map))
         return GM_EXIT_USAGE;
@@ -748,7 +751,10 @@ int gm_fit(const GmModel *model, int argc, char **argv)
     status = gm_options(argc, argv, &fit.options);
     gm_quiet = fit.options.quiet;
     gm_stop_open(&fit.stop);
-    if (status < 0) status = start(&fit);
+    if (status < 0 && fit.options.template) {
+        gm_data_template(stdout, model);
+        status = GM_EXIT_OK;
+    } else if (status < 0) status = start(&fit);
     if (!gm_files_unchanged() && status == GM_EXIT_OK) status = GM_EXIT_FAULT;
     fit.status = status;
     fit_close(&fit);

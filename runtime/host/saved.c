@@ -111,7 +111,8 @@ void gm_saved_pages(GmSaved *s, void *bytes, size_t n)
 GmSaved *gm_saved_create(const char *path)
 {
     GmSaved *s = gm_alloc(1, sizeof *s);
-    *s = (GmSaved){.path = gm_copy_text(path), .part = gm_format("%s.part", path), .block = gm_alloc(BLOCK, 1)};
+    *s = (GmSaved){.path = gm_file_real(path), .block = gm_alloc(BLOCK, 1)};
+    s->part = gm_format("%s.part", s->path);
     s->file = fopen(s->part, "wb");
     s->failed = !s->file;
     char mark[sizeof MARK];

@@ -80,7 +80,6 @@ bool gm_stop_diverged(const GmModel *model, const GmMemory *m, int chain)
 
 void gm_stop_note(GmStop *s, long sampled, int chain)
 {
-    atomic_fetch_add(&s->divergences, 1);
     for (long first = atomic_load(&s->first); sampled < first && !atomic_compare_exchange_weak(&s->first, &first, sampled);) {}
     if (sampled == atomic_load(&s->first)) atomic_store(&s->chain, chain);
 }

@@ -332,7 +332,7 @@ static void print_singular_warnings(FILE *to, const GmDraws *d, const GmModel *m
 // What the numbers mean for the user, in words. Bounds as V recommends: R-hat below 1.01, both effective sizes above 100 per chain. true: a
 // quantity is beyond one of them.
 static bool print_warnings(FILE *to, const GmDraws *d, const GmModel *model, const GmMemory *m, const GmOptions *o, const GmSummary *all,
-                           long diagnosed)
+                           long diagnosed, const GmRun *run)
 {
     const double rhat_bound = 1.01, ess_bound = 100.0 * d->chains;
     long unmixed = 0, short_of = 0, worst_rhat = 0, worst_ess = 0, broken = 0;
@@ -362,7 +362,17 @@ static bool print_warnings(FILE *to, const GmDraws *d, const GmModel *model, con
     if (diagnosed < quantities)
         fprintf(to, "R-hat and effective sample sizes are those of %ld of %ld quantities: --summary all has all of them.\n", diagnosed,
                 quantities);
-    if (unmixed > 0) {
+    const char *separated = unmixed > 0 && run && !run->device ? gm_separated(model, m, d->data, run) : NULL;
+    if (separated) {
+        char *label = gm_column_label(d, model, m, worst_rhat, '[');
+        fprintf(
+            to,
+            "Warning: every observed value of %s has a probability above 0.99 at the end of each chain: the model separates the outcomes, "
+            "and with flat priors unknowns go to infinity. R-hat is above 1.01 for %ld of %ld quantities (worst: %s, %.3f), and a longer "
+            "run does not help. Proper priors of the coefficients do, such as normal(0, 2.5).\n",
+            separated, unmixed, diagnosed, label, all[worst_rhat].rhat);
+        free(label);
+    } else if (unmixed > 0) {
         char *label = gm_column_label(d, model, m, worst_rhat, '[');
         fprintf(to,
                 "Warning: R-hat is above 1.01 for %ld of %ld quantities (worst: %s, %.3f): the chains do not agree yet. Run longer "
@@ -370,7 +380,7 @@ static bool print_warnings(FILE *to, const GmDraws *d, const GmModel *model, con
                 unmixed, diagnosed, label, all[worst_rhat].rhat, 4 * (o->warmup > 500 ? o->warmup : 500), 4 * o->samples, label);
         free(label);
     }
-    if (short_of > 0) {
+    if (short_of > 0 && !separated) {
         char *label = gm_column_label(d, model, m, worst_ess, '[');
         const GmSummary *s = &all[worst_ess];
         const double ess = s->ess_bulk < s->ess_tail ? s->ess_bulk : s->ess_tail;
@@ -437,13 +447,13 @@ void gm_summary_table(FILE *to, const GmDraws *d, const GmModel *model, const Gm
     free(put_table(to, d, model, m, o, &n_diagnosed));
 }
 
-bool gm_summary_print(FILE *to, const GmDraws *d, const GmModel *model, const GmMemory *m, const GmOptions *o)
+bool gm_summary_print(FILE *to, const GmDraws *d, const GmModel *model, const GmMemory *m, const GmOptions *o, const GmRun *run)
 {
     if (d->n_summarised == 0) return false;
     long n_diagnosed;
     GmSummary *all = put_table(to, d, model, m, o, &n_diagnosed);
     if (o->summary_form != GM_SUMMARY_TEXT) to = stderr;
-    const bool slow = print_warnings(to, d, model, m, o, all, n_diagnosed);
+    const bool slow = print_warnings(to, d, model, m, o, all, n_diagnosed, run);
     print_move_warnings(to, d, model);
     free(all);
     return slow;

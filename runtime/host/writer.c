@@ -36,6 +36,7 @@ typedef struct Chain {  // stands alone in its lines of the cache: chains do not
     _Alignas(LINE) atomic_long stored;
     _Alignas(LINE) atomic_long written;
     atomic_bool failed;
+    uint64_t sum;  // of the text of what is written
 } Chain;
 
 struct GmWriter {
@@ -80,8 +81,10 @@ static void write_rows(Pen *p, int chain)
     for (long at = from; at < to; at++) {
         const double *row = w->rows + (size_t)(chain * w->held + at % w->held) * (size_t)w->columns;
         for (long k = 0; k < w->columns && !atomic_load_explicit(&c->failed, memory_order_relaxed); k++) {
-            p->used += (size_t)gm_print_number(p->text + p->used, row[k], w->digits);
+            char *number = p->text + p->used;
+            p->used += (size_t)gm_print_number(number, row[k], w->digits);
             p->text[p->used++] = k + 1 < w->columns ? ',' : '\n';
+            c->sum = gm_mix(c->sum, number, (size_t)(p->text + p->used - number));
             if (p->used + GM_NUMBER_ROOM + 1 > TEXT) flush(p, chain);
         }
         atomic_store_explicit(&c->written, at + 1, memory_order_release);
@@ -198,9 +201,12 @@ GmWriter *gm_writer_open(double *rows, int chains, long held, long columns, FILE
     return w;
 }
 
-void gm_writer_begin(GmWriter *w, long at)
+uint64_t gm_writer_sum(const GmWriter *w, int chain) { return w->chain[chain].sum; }
+
+void gm_writer_begin(GmWriter *w, long at, const uint64_t *sum)
 {
     for (int c = 0; c < w->chains; c++) {
+        w->chain[c].sum = sum[c];
         atomic_store(&w->chain[c].written, at);
         atomic_store(&w->chain[c].stored, at);
     }

@@ -139,6 +139,16 @@ def cross_validation(random_numbers):
           abs(rows["level"][1] - np.sqrt(len(difference) * np.var(difference))) < 0.006, "a difference of pairs", rows)
 
 
+def separation():
+    x = [-3, -2, -1, -0.5, 0.5, 1, 2, 3]
+    for name, y, separated in (("apart", [0, 0, 0, 0, 1, 1, 1, 1], True), ("over", [0, 0, 1, 0, 1, 0, 1, 1], False)):
+        said = make(name, SEPARATED, {"x": x, "y": y}, "--log-lik")
+        cause = "every observed value of y has a probability above 0.99" in said
+        check(cause == separated and not (cause and "Run longer" in said), "separation by Gibbs updates:", name, said.split("\n\n")[-1])
+        said = run(gmc, "diagnose", name).stdout
+        check(("separates the outcomes" in said) == separated and not (separated and "\n2." in said), "diagnose", name, said)
+
+
 def causes(random_numbers):
     z = [random_numbers.gauss(-2 if random_numbers.random() < 0.5 else 2, 1) for _ in range(100)]
     for seed in ("3", "4", "5", "6"):                            # until chains number components differently
@@ -224,6 +234,17 @@ def misuse():
     refused("compare", "line", said="one model is given")
     refused("compare", "line", "shorter", "--log-lik", "y", said="has 4 observations, and line has 59")
     refused("compare", "line", "level", "two", said="chains of one run have equally many")
+    with open(os.path.join(work, "line.json")) as f: data = json.load(f)
+    data["y"][4] += 1e-9
+    make("nearly", LEVEL, data, "--log-lik", "--no-summary")
+    refused("compare", "line", "nearly", "--log-lik", "y", said="the values of log_lik_y are not the same")
+    same = run(gmc, "compare", "line", "nearly", "--log-lik", "u")
+    check("not known" not in same.stderr, "other responses are the same", same.stderr)
+    for c in range(1, 5):
+        with open(os.path.join(work, "nearly_%d.csv" % c)) as f: silent = [line for line in f if "# data of" not in line]
+        with open(os.path.join(work, "silent_%d.csv" % c), "w") as f: f.writelines(silent)
+    said = run(gmc, "compare", "line", "silent", "--log-lik", "y").stderr
+    check("whether line and silent are of the same data is not known" in said or "silent and line" in said, "files that say nothing", said)
     with open(os.path.join(work, "renamed_1.csv"), "w") as f:
         f.write(text["line_1.csv"].replace("log_lik_y.", "log_lik_v."))
     refused("compare", "line", "line_1.csv", "renamed_1.csv", "--log-lik", "u,q", said="no columns q")
@@ -237,6 +258,7 @@ def main():
     random_numbers = random.Random(3)
     cross_validation(random_numbers)
     causes(random_numbers)
+    separation()
     misuse()
     return failed > 0
 

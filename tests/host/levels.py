@@ -96,6 +96,14 @@ for path in ("names.csv", "names.json"):
 fit(radon, "names.csv")
 told(json.load(open("draws_levels.json")) == {"county": ORDER}, "draws_levels.json has the levels in their order")
 told("# J: 7, from the levels of county\n" in open("draws_1.csv").readlines(), "the files of draws say where J is from")
+for command in ([radon], [gmc]):
+    run_of = subprocess.run([*command, "summary", "draws", "--summary", "csv"], stdout=subprocess.PIPE, text=True).stdout
+    told([r[0] for r in csv.reader(io.StringIO(run_of)) if r[0].startswith("a[")] == labels, "so has the summary of stored draws", run_of)
+record = open("draws_run.json").read()
+put("draws_run.json", record.replace('"seed": %d' % json.loads(record)["seed"], '"seed": 12345'))
+run_of = subprocess.run([gmc, "summary", "draws", "--summary", "csv"], stdout=subprocess.PIPE, text=True).stdout
+told("a[1]" in run_of, "the record of another run names nothing", run_of)
+put("draws_run.json", record)
 out = subprocess.run([radon, "names.csv", "--seed", "1", "-q", "--summary", "csv"], stdout=subprocess.PIPE).stdout
 told([r[0] for r in csv.reader(io.StringIO(out.decode()))][6:] == [
     "a[%s]" % ("'%s'" % n if set(n) & set(',"') else n) for n in ORDER], "the summary as a table has them, quoted")

@@ -7,6 +7,7 @@ import random
 import signal
 import subprocess
 import sys
+import time
 import warnings
 
 import numpy as np
@@ -84,9 +85,12 @@ check(list(p.y_missing.values) == [4, 18] and np.array_equal(p.y.values, np.stac
 check(np.array_equal(tree.sample_stats.lp.values, table["lp__"]), "lp")
 for group, pattern in (("log_likelihood", "log_lik_%s"), ("posterior_predictive", "%s_rep")):
     for name in ("y", "k"):
-        mine = tree[group][name]
-        check(mine.dims == ("chain", "draw", "N") and np.array_equal(mine.values, of_array(table, pattern % name, (40,)), equal_nan=True),
-              group, name)
+        mine, wanted = tree[group][name], of_array(table, pattern % name, (40,))
+        if (group, name) == ("log_likelihood", "y"):   # missing values have none, and loo wants numbers
+            seen = [i for i in range(40) if i not in (3, 17)]
+            check(mine.dims == ("chain", "draw", "y_observed") and list(mine.y_observed.values) == [i + 1 for i in seen] and np.array_equal(
+                mine.values, wanted[..., seen]), "log-likelihoods of what is observed", mine.dims)
+        else: check(mine.dims == ("chain", "draw", "N") and np.array_equal(mine.values, wanted, equal_nan=True), group, name)
 y = tree.observed_data.y.values
 check(np.isnan(y[[3, 17]]).all() and all(y[i] == rows[i][2] for i in range(40) if i not in (3, 17)), "observed data", y)
 check(list(tree.observed_data.k.values) == [r[3] for r in rows] and tree.observed_data.k.dtype == np.int32, "observed counts")
@@ -99,6 +103,8 @@ check(p.attrs["seed"] == "1" and p.attrs["tuning_steps"] == 1000, "settings", p.
 csv = az.from_cmdstan(sorted(glob.glob("draws_?.csv")), log_likelihood={"k": "log_lik_k"})
 mine, theirs = (az.summary(t, var_names=["mu", "tau", "a", "w", "r"], round_to="none").values for t in (tree, csv))
 check(np.array_equal(mine, theirs), "az.summary is the same")
+loo = az.loo(tree, var_name="y")
+check(np.isfinite(loo.elpd_loo) and loo.n_data_points == 38, "az.loo of a response with missing values", loo)
 mine, theirs = (az.loo(t, var_name="k", reff=0.9) for t in (tree, csv))   # else of all unknowns
 check(mine.elpd_loo == theirs.elpd_loo and mine.p_loo == theirs.p_loo, "az.loo is the same", mine, theirs)
 size = sum(os.path.getsize(f) for f in glob.glob("draws_?.csv"))
@@ -111,6 +117,23 @@ check(np.array_equal(tree.log_prior.lprior.values, table["lprior"]) and "lprior"
 likelihood = sum(np.nansum(tree.log_likelihood[v].values, -1) for v in ("y", "k"))
 check(np.allclose(tree.log_prior.lprior.values + likelihood, tree.sample_stats.lp.values, rtol=0, atol=1e-10),
       "lprior and log_lik make lp__")
+
+
+# Sensitivity to the prior by ArviZ, of both forms of the draws: large where prior and data are at odds, small where they agree.
+CONFLICT = "data { int N; vector[N] y; }\nprior { mu ~ normal(0, 1); }\nlikelihood { for (i in 1:N) y[i] ~ normal(mu, 1); }\n"
+conflict = program("conflict", CONFLICT)
+with open("far.json", "w") as f: f.write('{"y": [4.1, 3.7, 4.4]}')
+with open("near.json", "w") as f: f.write('{"y": [0.1, -0.2, 0.0]}')
+sensitive = {}
+for name in ("far", "near"):
+    fit(conflict, name + ".json", "-o", name, "--format", "both", "--log-prior", "--samples", "4000")
+    tree, table = az.from_netcdf(name + ".nc"), columns(name)
+    sensitive[name] = float(az.psens(tree, component="prior").mu)
+    of_tables = az.from_dict(posterior={"mu": table["mu"]})
+    of_tables.add_groups({"log_prior": {"lprior": table["lprior"]}})
+    again = float(az.psens(of_tables, component="prior").mu)
+    check(np.isclose(sensitive[name], again, rtol=1e-12), "az.psens of lprior in the tables", name)
+check(sensitive["far"] > 0.15 > 0.05 > sensitive["near"], "az.psens sees the prior that is at odds with the data", sensitive)
 
 
 def normal(x, m, s): return -0.5 * ((x - m) / s)**2 - np.log(s) - 0.5 * np.log(2 * np.pi)
@@ -156,18 +179,96 @@ fit(square, "square.json", "-o", "square.nc", "--samples", "100")
 dims = az.from_netcdf("square.nc").posterior.S.dims
 check(dims == ("chain", "draw", "K", "S_dim_1") and len(az.summary(az.from_netcdf("square.nc"))) == 9, "a square matrix", dims)
 
+# Names of dimensions that unknowns or data have: the dimensions have others.
+CLASH = """data { int N; vector[N] y; real y_observed; }
+prior { vector[2] a ~ normal(0, 1); vector[2] a_dim_0 ~ normal(0, 1); y_missing ~ normal(0, 1); }
+likelihood { for (i in 1:N) y[i] ~ normal(a[1] + a_dim_0[1], 1); }
+"""
+clash = program("clash", CLASH)
+with open("clash.json", "w") as f: f.write('{"y": [1, null, 2], "y_observed": 3}')
+done = fit(clash, "clash.json", "-o", "clash", "--format", "both", "--params", "all", "--log-lik", "--samples", "50")
+tree, table = az.from_netcdf("clash.nc"), columns("clash")
+p = tree.posterior
+check(done.returncode == 0 and p.a.dims[2] == "a_dim_0_" and p.a_dim_0.dims[2] == "a_dim_0_dim_0" and p.y.dims[2] == "y_missing_"
+      and np.array_equal(p.a_dim_0.values, of_array(table, "a_dim_0", (2,))) and np.array_equal(p.y_missing.values, table["y_missing"])
+      and tree.log_likelihood.y.dims[2] == "y_observed_", "names that dimensions would have", done, p)
+check(len(az.summary(tree)) == 6, "which ArviZ reads", az.summary(tree))
+
+# A file in many blocks is that of the tables, whatever the options; it takes no more memory with more draws.
+blocks = ["--seed", "1", "-q", "--no-summary", "--overwrite", "--chains", "3", "--warmup", "100"]
+for samples, more in ((5000, []), (2049, ["--thin", "3"]), (1500, ["--threads", "1"]), (1024, ["--summary", "1"]), (7, [])):
+    given = [a for a in blocks if a != "--no-summary" or "--summary" not in more]
+    subprocess.run([radon, "names.csv", *given, "--samples", str(samples), *more, "-o", "blocks", "--format", "both"], check=True,
+                   stdout=subprocess.DEVNULL)
+    p, table = az.from_netcdf("blocks.nc").posterior, columns("blocks")
+    check(p.sizes["draw"] == samples and list(p.draw.values) == list(range(1, samples + 1)) and all(
+        np.array_equal(p[v].values, table[v]) for v in ("mu", "tau", "c")) and np.array_equal(p.w.values, of_array(table, "w", (4, 3))),
+          "%d draws" % samples, *more)
+    part = os.path.getsize("blocks.nc") / sum(os.path.getsize(f) for f in glob.glob("blocks_?.csv"))
+    check(part <= 0.45 or samples < 100, "their size", part)
+
+
+def memory(samples):
+    import resource
+    run = subprocess.Popen([radon, "names.csv", *blocks, "--samples", str(samples), "-o", "large.nc"])
+    return os.wait4(run.pid, 0)[2].ru_maxrss / 1024
+
+
+small, large = memory(3000), memory(60000)
+check(large - small < 12, "60000 draws take no more memory than 3000: %.0f and %.0f MB" % (large, small))   # all of them are 32 MB
+check(az.from_netcdf("large.nc").posterior.sizes["draw"] == 60000, "and are there")
+
 # A run that ends early, one that is killed, and what is refused.
 long = ["--seed", "1", "--no-summary", "--samples", "200000", "--thin", "100", "--warmup", "10", "--chains", "2", "--refresh", "1000"]
-for how, name in ((signal.SIGINT, "ended"), (signal.SIGKILL, "killed")):
-    with subprocess.Popen([funnel, *long, "-o", name + ".nc"], stderr=subprocess.PIPE) as run:
-        for line in run.stderr:
-            if b"sweep 1000" in line: break
-        run.send_signal(how)
-        run.stderr.read()
-    left = glob.glob(name + "*")
-    if how == signal.SIGKILL: check(not left, "a run that is killed leaves no file", left)
-    else: check(sorted(left) == ["ended.nc", "ended_run.json"] and az.from_netcdf("ended.nc").posterior.sizes["draw"] > 0,
-                "an interrupted run has its draws", left)
+with subprocess.Popen([funnel, *long, "-o", "ended.nc"], stderr=subprocess.PIPE) as run:
+    for line in run.stderr:
+        if b"sweep 1000" in line: break
+    run.send_signal(signal.SIGINT)
+    run.stderr.read()
+left = glob.glob("ended*")
+check(sorted(left) == ["ended.nc", "ended_run.json"] and az.from_netcdf("ended.nc").posterior.sizes["draw"] > 0,
+      "an interrupted run has its draws", left)
+whole = ["--seed", "1", "-q", "--no-summary", "--samples", "100000000", "--warmup", "50", "--chains", "2", "--overwrite"]
+subprocess.run([funnel, *["20000" if a == "100000000" else a for a in whole], "-o", "never.nc"])
+never, kills, lost = az.from_netcdf("never.nc").posterior, 0, 0
+for n in range(20):
+    run = subprocess.Popen([funnel, *whole, "-o", "killed.nc"], stderr=subprocess.PIPE)
+    time.sleep(random.uniform(1.2, 2.2))
+    run.kill()
+    run.communicate()
+    kills += run.returncode == -signal.SIGKILL
+    for _ in range(100):    # the process that writes it ends by itself
+        try: tree = az.from_netcdf("killed.nc.part", engine="h5netcdf")
+        except (OSError, ValueError): time.sleep(0.05)
+        else: break
+    else:
+        check(False, "a killed run's file cannot be read", os.listdir("."))
+        break
+    p, many = tree.posterior, min(20000, tree.posterior.sizes["draw"])
+    good = many > 100 and set(tree.groups()) == {"posterior", "sample_stats"} and tree.sample_stats.sizes["draw"] == p.sizes["draw"]
+    good = good and np.array_equal(p.x.values[:, :many], never.x.values[:, :many]) and not np.isnan(p.x.values).any()
+    lost += not good
+    tree.close()
+check(kills == 20 and lost == 0, "20 runs that were killed leave their draws", kills, lost)
+said = subprocess.run([funnel, "--seed", "1", "-q", "-o", "killed.nc"], stderr=subprocess.PIPE)
+check(said.returncode == 2 and b"killed.nc.part is there already, of a run that was killed" in said.stderr, "which are not replaced", said)
+done = fit(funnel, "-o", "killed.nc")
+check(done.returncode == 0 and sorted(glob.glob("killed*")) == ["killed.nc", "killed_run.json"], "but with --overwrite", done,
+      glob.glob("killed*"))
+subprocess.run([funnel, *long[:3], "--samples", "100", "--warmup", "10", "-q", "-o", "on", "--format", "both", "--checkpoint"])
+subprocess.run([funnel, "-q", "--no-summary", "--warmup", "10", "-o", "on", "--format", "both", "--append", "2000"])
+p, table = az.from_netcdf("on.nc").posterior, columns("on")
+check(p.sizes["draw"] == 2100 and np.array_equal(p.v.values, table["v"]), "a run that has gone on has all draws", p.sizes)
+
+
+def limited():
+    import resource
+    resource.setrlimit(resource.RLIMIT_FSIZE, (100000, 100000))
+
+
+said = subprocess.run([funnel, "--seed", "1", "-q", "--no-summary", "--samples", "20000", "-o", "full.nc"], stderr=subprocess.PIPE,
+                      preexec_fn=limited)
+check(said.returncode == 4 and b"full.nc: cannot be written: " in said.stderr and not glob.glob("full*"), "a disk that is full", said)
 said = fit(funnel, "-o", "none.nc", env={"GM_NETCDF": "/nowhere/libnetcdf.so"})
 check(said.returncode == 2 and b"apt-get install libnetcdf19" in said.stderr and said.stderr.count(b"\n") == 1, "without the library", said)
 said = fit(program("named", "prior { draw ~ normal(0, 1); }\n"), "-o", "none.nc")

@@ -218,9 +218,68 @@ check(summaries[0] == summaries[2] != summaries[1], "the summary of a run that h
 p = begun("nuts", "both", "--samples", "100000000", "--checkpoint=0")
 while not os.path.exists("both_2.csv.part"): time.sleep(0.01)
 status, text = ended("nuts", "both", "--samples", "100000000", "--resume")
+check(status == 2 and "another run writes it" in text, "two runs at a time:", status, text)
+for more in ([], ["--checkpoint"]):
+    status, text = ended("nuts", "both", "--overwrite", *more)
+    check(status == 2 and "another run writes it" in text and os.path.exists("both.checkpoint") and p.poll() is None,
+          "--overwrite beside a run that goes on:", more, status, text)
 p.kill()
 p.communicate()
-check(status == 2 and "another run writes it" in text, "two runs at a time:", status, text)
+shutil.copy("both.checkpoint", "left.checkpoint")
+for c in (1, 2): shutil.copy("both_%d.csv.part" % c, "left_%d.csv.part" % c)
+status, text = ended("nuts", "left", "--overwrite", "--chains", "1")
+check(status == 0 and sorted(f for f in os.listdir(".") if f.startswith("left")) == ["left_1.csv", "left_run.json"],
+      "--overwrite clears what a killed run has left:", [f for f in os.listdir(".") if f.startswith("left")], text)
+p = begun("nuts", "gone", "--status", "--samples", "100000000")
+while not os.path.exists("gone_2.csv.part"): time.sleep(0.01)
+p.kill()
+p.communicate()
+status, text = ended("nuts", "gone", "--status")
+check(status == 2 and "gone_1.csv.part is there already, of a run that was killed" in text, "its draws are not lost:", status, text)
+
+# ---- files that come into being meanwhile, and links ----
+
+p = begun("nuts", "late", "--samples", "100000000", "--overwrite")
+q = begun("nuts", "new", "--samples", "100000000")
+time.sleep(1)
+for name in ("late_2.csv", "new_2.csv", "new_run.json"): write(name, "mine\n")
+for run_of in (p, q): run_of.send_signal(signal.SIGINT)
+said = [run_of.communicate(timeout=60)[1] for run_of in (p, q)]
+parts = [f for f in os.listdir(".") if f.startswith("new_2.csv.") and f.endswith(".part")]
+check(p.returncode == 130 and read("late_2.csv") != "mine\n", "--overwrite replaces them", p.returncode, said[0])
+check(q.returncode == 4 and read("new_2.csv") == read("new_run.json") == "mine\n" and len(parts) == 1 and len(draws(parts[0])) == len(
+    draws("new_1.csv")) and "new_2.csv: cannot be written: another program has made it meanwhile" in said[1], "without it they stay:",
+      q.returncode, parts, said[1])
+os.makedirs("disk")
+for name in ("linked.checkpoint", "linked.status.json"): os.symlink("disk/" + name, name), write("disk/" + name, "")
+status, text = ended("nuts", "linked", "--checkpoint", "--status", "--overwrite")
+check(status == 0 and all(os.path.islink(n) for n in ("linked.checkpoint", "linked.status.json")) and os.path.getsize(
+    "disk/linked.checkpoint") > 1000 and json.loads(read("disk/linked.status.json"))["phase"] == "done", "links stay links", text)
+check(ended("nuts", "linked", "--resume", "--samples", "1100")[0] == 0 and os.path.islink("linked.checkpoint"), "and are gone on with")
+os.makedirs("folder.checkpoint")
+status, text = ended("nuts", "folder", "--resume")
+check(status == 2 and "\n" not in text and "folder.checkpoint" in text, "a folder is no checkpoint:", status, text)
+
+# ---- a start for each chain ----
+
+status, text = ended("nuts", "two_starts", "--init", "two", "--warmup", "0", "--samples", "1", "--no-summary")
+first = ended("nuts", "one_start", "--init", "two_2.csv", "--warmup", "0", "--samples", "1")[0]
+check(status == first == 0 and draws("two_starts_2.csv") == draws("one_start_2.csv") and draws("two_starts_1.csv") != draws(
+    "one_start_1.csv"), "--init NAME: each chain where its own ended:", status, text)
+write("low.json", json.dumps({"m": -5.0, "s": 1.0})), write("high.json", json.dumps({"m": 5.0, "s": 1.0}))
+status, text = ended("nuts", "listed", "--init", "low.json,high.json", "--warmup", "0", "--samples", "1")
+low = ended("nuts", "listed_low", "--init", "low.json", "--warmup", "0", "--samples", "1")[0]
+check(status == low == 0 and draws("listed_1.csv") == draws("listed_low_1.csv") and draws("listed_2.csv") != draws("listed_low_2.csv"),
+      "--init A,B:", status, text)
+check("# model = nuts\n" in read("listed_1.csv"), "a model without a name is called by its file")
+record = json.loads(read("listed_run.json"))
+check([d["file"] for d in record["data"]] == ["long.json", "low.json", "high.json"], "the record has both", record["data"])
+write("half.json", json.dumps({"m": 5.0})), write("pair_1.json", json.dumps({"m": 5.0}))
+for given, says in (("low.json,high.json,low.json", "3 files, and 2 chains"),
+                    ("low.json,half.json", "half.json has no s, and low.json has"),
+                    ("pair", "there is no pair_2.json, and there is pair_1.json"), ("low.json,none.json", "none.json")):
+    status, text = ended("nuts", "none", "--init", given)
+    check(status == 2 and says in text and "\n" not in text, "--init %s:" % given, status, text)
 
 
 def not_resumed(what, says, program, out, *args):
@@ -250,10 +309,16 @@ shutil.copy("two_2.csv", "kept.csv")
 lines = read("two_2.csv").split("\n")
 write("two_2.csv", "\n".join(lines[:400]) + "\n")
 not_resumed("a file that was cut off", "are needed to go on", "nuts", "two", "--resume")
+lines[300] = lines[301]
+write("two_2.csv", "\n".join(lines))
+not_resumed("a file of which a row was changed", "the file was changed", "nuts", "two", "--resume")
 shutil.copy("two_1.csv", "two_2.csv")
 not_resumed("a file of another chain", "is not that of the checkpoint", "nuts", "two", "--resume")
 os.rename("kept.csv", "two_2.csv")
 check(ended("nuts", "two", "--resume")[0] == 0 and same("two", "more"), "as it was, it goes on")
+check(ended("nuts", "two", "--resume", "--adapt-delta", "0.8", "--max-treedepth", "10")[0] == 0, "so it does with what was the default")
+not_resumed("another acceptance", "another --adapt-delta: 0.8 there, 0.9 here", "nuts", "two", "--resume",
+            "--adapt-delta", "0.9")
 
 # ---- runs that end before all their draws ----
 
@@ -353,6 +418,14 @@ last = json.loads(read("worst.status.json"))
 check(done.returncode == 10 and last["phase"] == "stopped" and 1 <= last["max_rhat"] < 1.1 and last["min_ess"] > 100
       and {last["max_rhat_of"], last["min_ess_of"]} <= {"lp__", "m", "s", "far"} and last["divergences"] >= 0,
       "R-hat and effective sizes:", last)
+
+for ends in (["--samples", "900"], ["--samples", "100000000", "--max-time", "1.2"]):
+    run("./neck", "--seed", "2", "--chains", "2", "--adapt-delta", "0.6", "-q", "--no-summary", "--overwrite", "--thin", "3", "--status",
+        "-o", "count", *ends)
+    last = json.loads(read("count.status.json"))
+    table = [columns("count_%d.csv" % c)["divergent__"] for c in (1, 2)]
+    check(last["divergences"] == sum(map(sum, table)) > 0 and last["draws"] == len(table[0]), "what the status counts is in the files:",
+          ends, last["divergences"], last["draws"])
 
 # ---- the same run again ----
 

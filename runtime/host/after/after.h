@@ -41,6 +41,7 @@ typedef struct GmLoo {
     long n;    // observations
     long left_out;
     char **name;               // "y[3]"
+    char *data;                // what their values are known by; NULL: the files do not say
     double *elpd, *k, *fit;    // of each: its elpd_loo, Pareto's k, and its log predictive density by all draws
     double elpd_sum, elpd_se;  // the sum and its standard error
     double p_loo;              // the effective number of parameters

@@ -37,6 +37,13 @@ static bool same_observations(const Compared *a, const Compared *b)
                      b->name, a->loo.name[i], a->name);
             return false;
         }
+    if (a->loo.data && b->loo.data && strcmp(a->loo.data, b->loo.data) != 0) {
+        gm_error("compare: %s and %s are of other data: the values of %s are not the same, only models of the same ones are compared",
+                 a->name, b->name, b->loo.of);
+        return false;
+    }
+    if (!a->loo.data || !b->loo.data)
+        gm_note("compare: whether %s and %s are of the same data is not known: the files do not say", a->name, b->name);
     return true;
 }
 

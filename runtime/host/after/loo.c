@@ -169,6 +169,19 @@ static void add_up(const GmStored *s, const int *array, int n_arrays, long row, 
     }
 }
 
+// What the files say of all the data, one after the other; NULL: of some of them nothing.
+static char *data_of(const GmStored *s, const int *array, int n)
+{
+    char *text = gm_copy_text("");
+    for (int k = 0; k < n && text; k++) {
+        const char *one = s->array[array[k]].data;
+        char *more = one ? gm_format("%s %s", text, one) : NULL;
+        free(text);
+        text = more;
+    }
+    return text;
+}
+
 static double largest_good(long draws) { return fmin(1 - 1 / log10((double)draws), 0.7); }
 
 bool gm_loo_open(GmLoo *out, const GmStored *s, const GmLooOptions *o, const char *command)
@@ -186,6 +199,7 @@ bool gm_loo_open(GmLoo *out, const GmStored *s, const GmLooOptions *o, const cha
     const GmStoredArray *a = good ? &s->array[array[0]] : NULL;
     const long rows = good ? a->n : 0;
     out->of = good ? joined(s, array, n_arrays, " + ") : NULL;
+    out->data = good ? data_of(s, array, n_arrays) : NULL;
     out->good = largest_good(n);
     out->name = gm_alloc((size_t)rows, sizeof *out->name);
     out->elpd = gm_alloc((size_t)rows, sizeof *out->elpd);
@@ -244,6 +258,7 @@ void gm_loo_close(GmLoo *l)
     free(l->fit);
     free(l->k);
     free(l->of);
+    free(l->data);
     *l = (GmLoo){0};
 }
 

@@ -15,10 +15,12 @@ static void print_table(const GmStored *s, const GmOptions *o)
         field[a] = (GmField){.name = s->array[a].name, .role = GM_PARAMETER, .rank = s->array[a].rank};
         shape[a].rank = s->array[a].rank;
         memcpy(shape[a].dim, s->array[a].dim, sizeof shape[a].dim);
+        memcpy(field[a].extent_of, s->array[a].levels_of, sizeof field[a].extent_of);
     }
     const GmModel model = {.name = s->name, .state = field, .n_state = s->n_arrays};
     const GmMemory memory = {.shape = shape};
-    GmDraws d = {.chains = s->chains, .capacity = s->draws, .kept = s->draws, .held = s->draws};
+    const GmData data = {.levels = s->levels};
+    GmDraws d = {.data = &data, .chains = s->chains, .capacity = s->draws, .kept = s->draws, .held = s->draws};
     long *from = gm_alloc((size_t)s->n_columns, sizeof *from);
     d.column = gm_alloc((size_t)s->n_columns, sizeof *d.column);
     for (long c = 0; c < s->n_columns; c++) {
@@ -74,8 +76,7 @@ int gm_diagnose(const GmModel *model, int argc, char **argv)
     gm_findings_open(&f, &s);
     const char *first;
     printf("%s: %d chain%s, %ld draws each\n", s.name, s.chains, s.chains > 1 ? "s" : "", s.draws);
-    if (gm_warnings(stdout, GM_WARNINGS_LIST, &s, &f, NULL, 0, &first) == 0)
-        puts(gm_no_warnings);
+    if (gm_warnings(stdout, GM_WARNINGS_LIST, &s, &f, NULL, 0, &first) == 0) puts(gm_no_warnings);
     gm_findings_close(&f);
     gm_stored_close(&s);
     return GM_EXIT_OK;

@@ -23,7 +23,9 @@ typedef struct GmStoredArray {  // columns that are elements of one variable, ne
     long first, n;  // columns
     int rank;
     long dim[GM_MAX_RANK];
-    int field;  // of the model's state; -1: it has none
+    int field;                   // of the model's state; -1: it has none
+    int levels_of[GM_MAX_RANK];  // by dimension: the number of the set of levels that it runs over, from 1; 0: none
+    char *data;                  // of log-likelihoods: what their data are known by; NULL: the files do not say
 } GmStoredArray;
 
 typedef struct GmStoredColumn {
@@ -53,6 +55,7 @@ typedef struct GmStored {
     GmStoredColumn *column;
     int n_arrays;
     GmStoredArray *array;
+    GmLevelSets levels;  // of factors that were given by name, of NAME_levels.json
     int n_moves;
     GmStoredMoves *moves;
     double *x;  // [column][chain][draw]

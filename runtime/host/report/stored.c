@@ -7,6 +7,7 @@
 #include "report.h"
 
 #include <ctype.h>
+#include <jansson.h>
 #include <limits.h>
 #include <math.h>
 #include <stdlib.h>
@@ -20,6 +21,8 @@ typedef struct ChainFile {
     double *x;    // [draw][column]
     int n_notes;
     char **note;
+    int n_data;
+    char **data;  // "log_lik_y = 0123456789abcdef"
 } ChainFile;
 
 const double *gm_stored_column(const GmStored *s, long column) { return s->x + column * s->chains * s->draws; }
@@ -51,7 +54,11 @@ static void take_comment(ChainFile *f, const char *line)
     take_setting(line, "seed", &f->seed);
     take_setting(line, "id", &f->id);
     take_setting(line, "max_depth", &f->depth);
-    if (strncmp(line, "# Adaptation terminated", 23) == 0) {
+    static const char data[] = "# data of ";
+    if (strncmp(line, data, sizeof data - 1) == 0 && !f->header) {
+        f->data = gm_grow(f->data, (size_t)f->n_data + 1, sizeof *f->data);
+        f->data[f->n_data++] = gm_copy_text(line + sizeof data - 1);
+    } else if (strncmp(line, "# Adaptation terminated", 23) == 0) {
         f->before += f->rows;
         f->rows = 0;
     } else if (f->header && f->generator && f->rows == 0 &&
@@ -131,6 +138,8 @@ static void close_file(ChainFile *f)
     free(f->x);
     for (int k = 0; k < f->n_notes; k++) free(f->note[k]);
     free(f->note);
+    for (int k = 0; k < f->n_data; k++) free(f->data[k]);
+    free(f->data);
 }
 
 // ---- files that go together ----
@@ -312,6 +321,93 @@ static void read_columns(GmStored *s, const char *header)
     }
 }
 
+// ---- names of levels, of the files beside those of the draws ----
+
+// NAME of NAME_2.csv, as gmc calls files of chains; NULL: it is called otherwise.
+static char *name_of_run(const char *path)
+{
+    static const char ending[] = ".csv";
+    const size_t n = strlen(path), end = sizeof ending - 1;
+    if (n <= end || strcmp(path + n - end, ending) != 0) return NULL;
+    size_t at = n - end;
+    while (at > 0 && isdigit((unsigned char)path[at - 1])) at--;
+    return at > 1 && at < n - end && path[at - 1] == '_' ? gm_format("%.*s", (int)at - 1, path) : NULL;
+}
+
+static json_t *object_beside(const char *name, const char *ending)
+{
+    char *path = gm_format("%s%s", name, ending);
+    json_t *all = json_load_file(path, 0, NULL);
+    free(path);
+    if (json_is_object(all)) return all;
+    json_decref(all);
+    return NULL;
+}
+
+// The levels of a factor as a set of their own, whose number from 1 stands for a size; 0: they are not as many.
+static int add_levels(GmStored *s, const json_t *names, long n)
+{
+    if (!json_is_array(names) || (long)json_array_size(names) != n) return 0;
+    GmLevels l = {.size = s->levels.n + 1, .n = n, .name = gm_alloc((size_t)n, sizeof *l.name)};
+    for (long i = 0; i < n; i++) {
+        const char *text = json_string_value(json_array_get(names, (size_t)i));
+        l.name[i] = gm_copy_text(text ? text : "");
+    }
+    s->levels.set = gm_grow(s->levels.set, (size_t)s->levels.n + 1, sizeof *s->levels.set);
+    s->levels.set[s->levels.n++] = l;
+    return l.size;
+}
+
+// Dimensions that run over levels, by the record of the same run: of the same seed.
+static void read_levels(GmStored *s, const char *path)
+{
+    char *name = s->by_gmc ? name_of_run(path) : NULL;
+    json_t *run = name ? object_beside(name, "_run.json") : NULL, *levels = run ? object_beside(name, "_levels.json") : NULL;
+    const json_t *seed = json_object_get(run, "seed"), *dimensions = json_object_get(run, "dimensions");
+    char *text = json_is_integer(seed) ? gm_format("%lld", (long long)json_integer_value(seed))
+                                       : gm_copy_text(json_is_string(seed) ? json_string_value(seed) : "");
+    for (int a = 0; a < s->n_arrays && levels && s->seed && strcmp(text, s->seed) == 0; a++) {
+        GmStoredArray *array = &s->array[a];
+        const json_t *of = json_object_get(dimensions, array->name);
+        if (array->kind != STORED_QUANTITY || (int)json_array_size(of) != array->rank) continue;
+        for (int k = 0; k < array->rank; k++) {
+            const char *factor = json_string_value(json_array_get(of, (size_t)k));
+            if (factor) array->levels_of[k] = add_levels(s, json_object_get(levels, factor), array->dim[k]);
+        }
+    }
+    free(text);
+    json_decref(run);
+    json_decref(levels);
+    free(name);
+}
+
+static void name_columns(GmStored *s)
+{
+    for (long c = 0; c < s->n_columns; c++) {
+        const GmStoredArray *a = &s->array[s->column[c].array];
+        GmField field = {.name = a->name, .rank = a->rank};
+        GmShape shape = {.rank = a->rank};
+        bool any = false;
+        for (int k = 0; k < a->rank; k++) any |= a->levels_of[k] > 0;
+        if (!any) continue;
+        memcpy(shape.dim, a->dim, sizeof shape.dim);
+        memcpy(field.extent_of, a->levels_of, sizeof field.extent_of);
+        free(s->column[c].label);
+        s->column[c].label = gm_labelled_name(&s->levels, &field, &shape, s->column[c].element);
+    }
+}
+
+// What the data of log-likelihoods are known by.
+static void take_data(GmStored *s, const ChainFile *f)
+{
+    for (int a = 0; a < s->n_arrays; a++)
+        for (int k = 0; k < f->n_data; k++) {
+            const size_t n = strlen(s->array[a].name);
+            if (strncmp(f->data[k], s->array[a].name, n) == 0 && strncmp(f->data[k] + n, " = ", 3) == 0 && !s->array[a].data)
+                s->array[a].data = gm_copy_text(f->data[k] + n + 3);
+        }
+}
+
 // The diagnostics of each HMC update: divergent__, and divergent_theta__ of a second one.
 static void find_moves(GmStored *s)
 {
@@ -398,6 +494,9 @@ static void gather(GmStored *s, const GmModel *model, ChainFile *file)
             s->note[s->n_notes++] = gm_copy_text(file[c].note[k]);
         }
     read_columns(s, a->header);
+    read_levels(s, a->path);
+    name_columns(s);
+    take_data(s, a);
     find_moves(s);
     s->x = gm_alloc((size_t)s->n_columns * (size_t)s->chains * (size_t)s->draws, sizeof *s->x);
     for (int c = 0; c < s->chains; c++) {
@@ -427,7 +526,11 @@ bool gm_stored_open(GmStored *s, const GmModel *model, char **paths, int n)
 void gm_stored_close(GmStored *s)
 {
     for (long c = 0; c < s->n_columns && s->column; c++) free(s->column[c].label);
-    for (int a = 0; a < s->n_arrays; a++) free(s->array[a].name);
+    for (int a = 0; a < s->n_arrays; a++) {
+        free(s->array[a].name);
+        free(s->array[a].data);
+    }
+    gm_levels_close(&s->levels);
     for (int m = 0; m < s->n_moves; m++) free(s->moves[m].of);
     for (int k = 0; k < s->n_notes; k++) free(s->note[k]);
     free(s->note);

@@ -261,6 +261,25 @@ static bool orders_apart(const GmStored *s, long column, double size[2])
     return size[0] > large && size[1] > apart * size[0];
 }
 
+// Whether log-likelihoods in the files are next to 0, and never above, nearly all of them in the last quarter of the chains: each value was
+// certain.
+static bool is_certain(const GmStored *s)
+{
+    static const double NEXT_TO_0 = -0.01, NEARLY_ALL = 0.95;
+    long next = 0, all = 0;
+    for (long c = 0; c < s->n_columns; c++) {
+        if (gm_stored_kind(s, c) != STORED_LOG_LIK) continue;
+        for (int chain = 0; chain < s->chains; chain++)
+            for (long i = s->draws - s->draws / 4; i < s->draws; i++) {
+                const double x = gm_stored_chain(s, c, chain)[i];
+                if (x > 0) return false;
+                next += x > NEXT_TO_0;
+                all += !isnan(x);  // of a missing value it is
+            }
+    }
+    return all > 0 && (double)next >= NEARLY_ALL * (double)all;
+}
+
 static void runs_away(Warnings *w)
 {
     enum { LEAST_DRAWS = 100 };
@@ -268,11 +287,12 @@ static void runs_away(Warnings *w)
     long n = 0, *which = gm_alloc((size_t)w->f->n_quantities, sizeof *which);
     double size[2] = {0, 0}, one[2];
     bool growing = false;
+    const bool certain = is_certain(s);
     for (long k = 0; k < w->f->n_quantities && s->draws >= LEAST_DRAWS; k++) {
         const long c = w->f->worst[k];
         if (!is_unknown_array(s, &s->array[s->column[c].array]) || !(w->f->summary[c].rhat > 1.05)) continue;
         const bool grows = keeps_growing(s, c, one);
-        if (!grows && !orders_apart(s, c, one)) continue;
+        if (!grows && !orders_apart(s, c, one) && !certain) continue;
         if (n == 0) {
             memcpy(size, one, sizeof size);
             growing = grows;
@@ -280,15 +300,20 @@ static void runs_away(Warnings *w)
         w->accounted[c] = true;
         which[n++] = c;
     }
+    for (long k = 0; k < w->f->n_quantities && n > 0 && certain; k++) w->accounted[w->f->worst[k]] = true;  // lp__ and definitions follow
     if (n > 0) {
         char *names = names_of(s, which, n);
         begin(w, true, "infinite", "Draws that go to infinity");
-        say(w,
-            growing ? "All chains go further and further from 0 in %s: sizes of %s are about %.3g in the first quarter of the draws, and "
+        if (certain)
+            say(w, "Every observed value has a probability above 0.99: the model separates the outcomes, and %s have no end.", names);
+        else
+            say(w,
+                growing
+                    ? "All chains go further and further from 0 in %s: sizes of %s are about %.3g in the first quarter of the draws, and "
                       "%.3g in "
                       "the last."
                     : "Draws of %s are as far from 0 as each chain has come: sizes of %s are about %.3g in one, and %.3g in another.",
-            names, s->column[which[0]].label, size[0], size[1]);
+                names, s->column[which[0]].label, size[0], size[1]);
         say(w, "The posterior is probably improper. A longer run does not help.");
         ADVISE(w,
                "Give the coefficients proper priors, such as normal(0, 2.5): with flat ones, predictors that separate the outcomes of a "
