@@ -4,7 +4,8 @@
 //
 // Each is a kernel of its own, so that what one reads is there: predictors and tables are made between launches.
 //
-// Needs: g->forward.     Gives: kernels, and their launches in order; a host runs them.
+// Needs: g->forward.     Gives: kernels, and their launches in order; a host runs them. Unknowns that are given
+// are not drawn.
 #include <math.h>
 #include "lower.h"
 #include "../graph/plan/forward.h"
@@ -75,14 +76,13 @@ void lower_forward(Lower *p)
     for (const Forward *f = p->g->forward; f; f = f->next)
         if (f->refused && !out->not_forward[f->for_responses])
             out->not_forward[f->for_responses] = f->of ? words(p, "%s: %s", f->of->name, f->refused) : f->refused;
-    if (!p->g->forward || out->not_forward[0]) return;
     for (const Forward *f = p->g->forward; f; f = f->next) {
         if (f->refused) continue;
         note(p, "%s from the law of its own statement%s", f->of->name, f->of == f->into ? "" : ", as the replicate");
         p->launches = &out->forward;
         launch_series(p, f);
         Kernel *k = open_kernel(p, KERNEL_ONCE, words(p, "forward_%s", f->of->name), "wide");
-        k->on_request = true;
+        k->draws = f->into;
         if (f->begins_with_data) put_data(p, f);
         if (f->begins_with_nan)
             put_fill(p, f->into, count_dims(f->into, 0, f->into->rank), true)->fill.value = "NAN";
