@@ -592,7 +592,7 @@ void gm_data_take_drawn(GmData *d, const GmModel *m, int f, const void *elements
 
 static bool open(GmData *d, const GmModel *m, char **inputs, int n_inputs, const GmData *others, bool forward)
 {
-    *d = (GmData){.values = {.fields = m->data, .n_fields = m->n_data, .tells = !others, .reads_names = true}};
+    *d = (GmData){.values = {.fields = m->data, .n_fields = m->n_data, .tells = !others && !forward, .reads_names = true}};
     d->data = gm_alloc(1, m->data_size);
     d->missing = gm_alloc((size_t)m->n_data, sizeof *d->missing);
     d->shape = gm_alloc((size_t)m->n_data, sizeof *d->shape);

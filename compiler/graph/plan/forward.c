@@ -52,7 +52,10 @@ static const char *because(Search *s, Span at, const char *why, const char *name
 static Expr *as_drawn(Expr *e, void *with)
 {
     const Search *s = with;
-    return e->kind == EX_REF && e->var->kind == VAR_DATA && s->drawn[e->var->id] ? ex_ref(s->drawn[e->var->id], e->nargs, e->args) : e;
+    Expr *at[MAX_RANK];
+    if (e->kind != EX_REF || e->var->kind != VAR_DATA || !s->drawn[e->var->id]) return NULL;
+    for (int k = 0; k < e->nargs; k++) at[k] = ex_map(e->args[k], as_drawn, with);  // subscripts may read responses, too
+    return ex_ref(s->drawn[e->var->id], e->nargs, at);
 }
 
 static void read_draws(Search *s, Expr **e)
@@ -303,7 +306,8 @@ static void take_laws(Search *s, Forward *f)
 static const char *no_draw(Search *s, const Factor *f, bool *of_responses)
 {
     *of_responses = false;
-    if (f->added) return because(s, f->span, "%s adds to the log density and says nothing of how values are drawn (%s)", "target +=");
+    if (f->added) return because(s, f->span, "%s, adds to the log density and says nothing of how values are drawn (%s)",
+                                   "`target +=`, or a law of a function of unknowns");
     if (f->function) {
         *of_responses = true;
         return because(s, f->span, "%s is a function of an unknown (%s)", f->function->name);
