@@ -4,12 +4,13 @@
 //   before   normal(y[i] | mu, s) over i in 1:N, normal(mu | 0, tau), gamma(tau | 2, 1)
 //   after    tau ~ gamma(2, 1);    mu ~ normal(0, tau);    y_rep[i] ~ normal(mu, s) over i in 1:N
 //
-// The joint density of the model as written is a product of laws, one for each statement, if each draws another variable, each law has the
-// integral 1 whatever its arguments are, and the statements can be ordered such that each comes after what its arguments read. Then the
-// draws one after the other are a draw from the joint. All else has a reason here why it is refused: a density without a law (target +=,
-// bounds of definitions), a law of a function of unknowns, two that need each other in turn, arguments that may leave their domains.
-// (Truncated laws are divided by what is left of them, so they have the integral 1, too.) A law that reads a response reads what was drawn
-// of it, y_rep, not the data.
+// Draws one after the other are a draw from the joint density of the model as written if three things hold. The density is a product of
+// laws, each of another variable. Each law has the integral 1 whatever its arguments are; truncated laws are divided by what is left of
+// them, so they have it, too. The statements can be ordered such that each comes after what its arguments read.
+//
+// All else has a reason here why it is refused: a density without a law (target +=, bounds of definitions), a law of a function of
+// unknowns, two that need each other in turn, arguments that may leave their domains. A law that reads a response reads what was drawn of
+// it, y_rep, not the data.
 //
 // Needs: factors, and the replicates of observed.c.     Gives: g->forward, in order.     Keeps: all else.
 #include <string.h>
