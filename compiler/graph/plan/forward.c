@@ -30,6 +30,9 @@ typedef struct Search {
     Forward *first, **last;
     Var **drawn;     // by the number of a response: its replicate, or NULL
     const Var *now;  // the variable at work
+    const Forward *waiting;
+    const Forward **undrawn;  // by the number of a variable: what will draw it
+    unsigned *seen[2], walks;  // by the number of a definition: the last walk that has been there; of walks, and of those within one
 } Search;
 
 static Forward *add(Search *s, const Var *of, Var *into, Span at)
@@ -72,20 +75,20 @@ static bool test_response(const Var *v, void *with)
 }
 
 // What a definition is made of, to any depth, passes the test.
-static bool made_of(const Graph *g, const Var *v, bool (*test)(const Var *, void *), void *with, bool *seen);
-
 typedef struct Making {
-    const Graph *g;
+    Search *s;
     bool (*test)(const Var *, void *);
-    void *with;
-    bool *seen;
+    int within;
+    unsigned walk;
 } Making;
+
+static bool made_of(const Making *m, const Var *v);
 
 static bool test_making(const Var *v, void *with)
 {
     const Making *m = with;
-    if (m->test(v, m->with)) return true;
-    return (v->kind == VAR_LET || v->kind == VAR_SERIES) && made_of(m->g, v, m->test, m->with, m->seen);
+    if (m->test(v, m->s)) return true;
+    return (v->kind == VAR_LET || v->kind == VAR_SERIES) && made_of(m, v);
 }
 
 static bool loops_any(const Loops *l, bool (*test)(const Var *, void *), void *with)
@@ -104,21 +107,21 @@ static bool site_any(const Site *t, bool (*test)(const Var *, void *), void *wit
     return yes;
 }
 
-static bool made_of(const Graph *g, const Var *v, bool (*test)(const Var *, void *), void *with, bool *seen)
+static bool made_of(const Making *m, const Var *v)
 {
-    if (seen[v->id]) return false;
-    seen[v->id] = true;
-    Making m = {g, test, with, seen};
+    unsigned *const seen = &m->s->seen[m->within][v->id];
+    if (*seen == m->walk) return false;
+    *seen = m->walk;
     bool yes = false;
     for (int i = 0; i < (v->series ? v->series->n : 1); i++)
-        for (const Site *t = (v->series ? v->series->var[i] : v)->sites; t && !yes; t = t->next) yes = site_any(t, test_making, &m);
+        for (const Site *t = (v->series ? v->series->var[i] : v)->sites; t && !yes; t = t->next) yes = site_any(t, test_making, (void *)m);
     return yes;
 }
 
 // A site of the law, or what it reads, passes the test.
-static bool law_any(Search *s, const Site *t, bool (*test)(const Var *, void *), void *with)
+static bool law_any(Search *s, const Site *t, bool (*test)(const Var *, void *))
 {
-    Making m = {s->g, test, with, NEW_N(s->g->arena, bool, s->g->nvars + 1)};
+    Making m = {s, test, 0, ++s->walks};
     return site_any(t, test_making, &m);
 }
 
@@ -126,8 +129,8 @@ static bool law_any(Search *s, const Site *t, bool (*test)(const Var *, void *),
 static bool test_fixed_by_response(const Var *v, void *with)
 {
     Search *s = with;
-    return (v->kind == VAR_LET || v->kind == VAR_SERIES) &&
-           made_of(s->g, v, test_response, s, NEW_N(s->g->arena, bool, s->g->nvars + 1));
+    const Making m = {s, test_response, 1, ++s->walks};
+    return (v->kind == VAR_LET || v->kind == VAR_SERIES) && made_of(&m, v);
 }
 
 // ---- elements of one variable that follow from each other ----
@@ -288,7 +291,7 @@ static void take_laws(Search *s, Forward *f)
     }
     for (int of = 0; of < 2; of++)
         for (Site *t = of ? components : f->sites; t && !f->refused; t = t->next) {
-            if (law_any(s, t, test_fixed_by_response, s)) {
+            if (law_any(s, t, test_fixed_by_response)) {
                 f->refused = because(s, t->span, "the law of %s reads a definition that is computed from a response (%s)", f->of->name);
                 return;
             }
@@ -335,25 +338,18 @@ static const char *no_draw(Search *s, const Factor *f, bool *of_responses)
 
 // ---- order ----
 
-typedef struct Waiting {
-    Search *s;
-    const Forward *f;
-} Waiting;
-
-// What is drawn later, or not at all: f itself and its components do not count.
+// What is drawn later, or not at all: the variable itself and its components do not count.
 static bool test_undrawn(const Var *v, void *with)
 {
-    const Waiting *w = with;
-    for (const Forward *o = w->s->first; o; o = o->next)
-        if (o->into == v) return o != w->f;
-    return false;
+    const Search *s = with;
+    return v->id < s->g->nvars && s->undrawn[v->id] && s->undrawn[v->id] != s->waiting;
 }
 
 static bool waits(Search *s, const Forward *f)
 {
-    Waiting w = {s, f};
     bool yes = false;
-    for (const Site *t = f->sites; t && !yes; t = t->next) yes = law_any(s, t, test_undrawn, &w);
+    s->waiting = f;
+    for (const Site *t = f->sites; t && !yes; t = t->next) yes = law_any(s, t, test_undrawn);
     return yes;
 }
 
@@ -361,6 +357,9 @@ static bool waits(Search *s, const Forward *f)
 static void put_in_order(Search *s)
 {
     Forward *done = NULL, **last = &done;
+    s->undrawn = NEW_N(s->g->arena, const Forward *, s->g->nvars + 1);
+    for (const Forward *f = s->first; f; f = f->next)
+        if (f->into) s->undrawn[f->into->id] = f;
     for (bool progress = true; progress && s->first;) {
         progress = false;
         for (Forward **at = &s->first; *at;) {
@@ -371,6 +370,7 @@ static void put_in_order(Search *s)
                 continue;
             }
             *at = f->next;
+            if (f->into) s->undrawn[f->into->id] = NULL;
             f->next = NULL;
             *last = f;
             last = &f->next;
@@ -388,6 +388,8 @@ bool find_forward(Graph *g)
     if (g->lesson || g->method == METHOD_EM) return true;
     Search s = {.g = g, .drawn = NEW_N(g->arena, Var *, g->nvars + 1)};
     s.last = &s.first;
+    // mixtures bring in more variables, which no definition is
+    for (int k = 0; k < 2; k++) s.seen[k] = NEW_N(g->arena, unsigned, g->nvars + 1);
     const int n = g->nvars;
     for (const Observed *o = g->observed; o; o = o->next)
         if (o->var && o->replicate) s.drawn[o->var->id] = o->replicate;
