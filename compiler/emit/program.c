@@ -193,6 +193,7 @@ static void emit_for_runtime(Out *o, const Program *p, const char *source)
     emit_kernels_of(o, p, PART_TABLES);
     directive(o, "#ifndef __CUDACC_RTC__       // what follows runs on the host");
     blank(o);
+    emit_kernels_of(o, p, PART_FORWARD);
     emit_host(o, p);
     emit_model(o, p, source);
     blank(o);
@@ -218,11 +219,11 @@ void emit_program(FILE *to, FILE *tables, const char *tables_name, const Program
     page_close(out.page);
 }
 
-// The kernels alone: the comment above each, and its name.
+// The kernels of the sweep and of what follows it, alone: the comment above each, and its name.
 void emit_kernels(FILE *to, const Program *p)
 {
     const Out out = {.program = p, .g = p->g, .arena = p->g->arena};
     for (const Kernel *k = p->setup.first; k; k = k->next) fprintf(to, "%s\n\n", header_text(&out, k));
     for (const Kernel *k = p->sweep.first; k; k = k->next)
-        if (k->kind != KERNEL_FUNCTION && k->kind != KERNEL_PART) fprintf(to, "%s\n\n", header_text(&out, k));
+        if (k->kind != KERNEL_FUNCTION && k->kind != KERNEL_PART && k->part != PART_FORWARD) fprintf(to, "%s\n\n", header_text(&out, k));
 }

@@ -14,7 +14,7 @@ typedef struct Row {
     bool line;  // no option
 } Row;
 
-enum { COMPILER, DATA, RUN, MODE, WHY, REPORT, RELABEL, PAGE, TABLE, DIAGNOSE, LOO, COMPARE, GROUPS };
+enum { COMPILER, DATA, RUN, MODE, WHY, FORWARD, REPORT, RELABEL, PAGE, TABLE, DIAGNOSE, LOO, COMPARE, GROUPS };
 
 static const Row rows[] = {
 #define OPTION(id, letter, name, argument, values, help) {COMPILER, letter, name, argument, values, help, false},
@@ -173,6 +173,9 @@ static void manual_of_programs(void)
     puts(".TH GMC\\-PROGRAM 1\n.SH NAME\ngmc\\-program \\- what gmc makes of a model: draws from its posterior\n"
          ".SH SYNOPSIS\n\\fB./\\fR\\fIPROGRAM\\fR [\\fIoptions\\fR] \\fIdata\\fR...\n.br\n"
          "\\fB./\\fR\\fIPROGRAM\\fR \\fBmap\\fR [\\fIoptions\\fR] \\fIdata\\fR...\n.br\n"
+         "\\fB./\\fR\\fIPROGRAM\\fR \\fBprior\\fR [\\fIoptions\\fR] \\fIdata\\fR...\n.br\n"
+         "\\fB./\\fR\\fIPROGRAM\\fR \\fBsimulate\\fR [\\fIoptions\\fR] \\fIdata\\fR...\n.br\n"
+         "\\fB./\\fR\\fIPROGRAM\\fR \\fBcalibrate\\fR [\\fIoptions\\fR] \\fIdata\\fR...\n.br\n"
          "\\fB./\\fR\\fIPROGRAM\\fR \\fBwhy\\fR \\fINAME\\fR \\fB\\-\\-chain\\fR \\fIC\\fR \\fB\\-\\-draw\\fR \\fID\\fR [\\fIoptions\\fR] "
          "\\fIdata\\fR...\n.br\n"
          "\\fB./\\fR\\fIPROGRAM\\fR \\fBrerun\\fR \\fINAME\\fR_run.json [\\fIoptions\\fR]\n.br\n"
@@ -254,7 +257,7 @@ static void completion(void)
     put_options(COMPARE, COMPARE);
     fputs("\"\n           elif [[ $word == -* ]]; then words=\"", stdout);
     put_options(DATA, REPORT);
-    fputs("\"\n           elif ((COMP_CWORD == 1)); then words=\"map relabel rerun why", stdout);
+    fputs("\"\n           elif ((COMP_CWORD == 1)); then words=\"map prior simulate calibrate relabel rerun why", stdout);
 #define COMMAND(name, function, arguments, help) fputs(" " name, stdout);
 #include "../../runtime/host/after/commands.def"
     printf("\"; fi ;;\n    esac\n%s\n", end);
