@@ -733,6 +733,7 @@ int gm_fit(const GmModel *model, int argc, char **argv)
     gm_files_start();
     gm_fault_clear();
     if (argc > 1 && strcmp(argv[1], "relabel") == 0) return gm_printed(gm_relabel(model, argc - 1, argv + 1));
+    if (argc > 1 && strcmp(argv[1], "predict") == 0) return gm_printed(gm_predict(model, argc - 1, argv + 1));
     int status = gm_about_draws(model, argc, argv);
     if (status >= 0) return gm_printed(status);
     if (argc > 1 && strcmp(argv[1], "rerun") == 0 && !gm_rerun_open(&fit.record, &argc, &argv)) {
