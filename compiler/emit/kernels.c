@@ -20,7 +20,8 @@ static const char *head_text(const Out *o, const Kernel *k)
     if (k->row) return text(o, "%s(%s, %s)", macro, k->name, marked(o, k->row->name));
     if (k->terms) return text(o, "KERNEL_TERMS(%s, %d)", k->name, k->terms);
     return text(o, "%s(%s)",
-                k->kind != KERNEL_TEAM      ? macro
+                k->part == PART_FORWARD     ? "KERNEL_FORWARD"
+                : k->kind != KERNEL_TEAM    ? macro
                 : k->on_request             ? "KERNEL_ON_REQUEST"
                 : k->columns || k->products ? "KERNEL_PRODUCTS"
                                             : macro,

@@ -193,6 +193,7 @@ static void emit_for_runtime(Out *o, const Program *p, const char *source)
     emit_kernels_of(o, p, PART_TABLES);
     directive(o, "#ifndef __CUDACC_RTC__       // what follows runs on the host");
     blank(o);
+    emit_kernels_of(o, p, PART_FORWARD);
     emit_host(o, p);
     emit_model(o, p, source);
     blank(o);

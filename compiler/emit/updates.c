@@ -234,12 +234,16 @@ void emit_host(Out *o, const Program *p)
         for_draws(o, "restore");
     }
     emit_joint(o, p);
+    if (p->forward.first) emit_stage(o, "forward", "      // draws without data, each after what its law reads", &p->forward);
 }
 
 const char *host_members(const Out *o, const Program *p)
 {
     const char *all = "";
     if (has_derive(p)) all = ", .derive = gm_derive, .derive_chain = derive";
+    if (p->forward.first) all = text(o, "%s, .forward = forward", all);
+    if (p->not_forward[0]) all = text(o, "%s,\n         .not_forward = \"%s\"", all, p->not_forward[0]);
+    if (p->not_forward[1]) all = text(o, "%s,\n         .not_simulated = \"%s\"", all, p->not_forward[1]);
     if (p->restore.first) all = text(o, "%s, .restore = gm_restore, .restore_chain = restore", all);
     if (p->refresh.first) all = text(o, "%s, .refresh = refresh", all);
     if (p->row_bytes[0]) all = text(o, "%s, .row_bytes = row_bytes", all);

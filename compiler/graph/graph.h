@@ -114,6 +114,7 @@ struct Var {
     Expr *exists;          // if this is true; NULL: all have one. find_domains fills both
     // predicted or a series, but not written to the draws: which component of a mixture is drawn, messages along a chain
     bool hidden;
+    struct Var *component;  // predicted: the hidden variable that says which component of a mixture is drawn. NULL: none
     OnRequest on_request;  // predicted, by the compiler: only runs that ask for it have it
     bool lost;             // an error was reported about it
     // VAR_PATTERN of a description: the sum that its name spells out (plan/describe.c). Else NULL
@@ -196,6 +197,7 @@ typedef struct Factor {
     // observed: the ends of support and truncation, if they depend on data alone; of integers, until settled, their range. NULL: open
     Expr *least, *most;
     const Var *region;    // of a declared unknown without a distribution: within its bounds. Else NULL
+    const Var *ordered;   // its elements go up: the order of an ordered vector. Else NULL
     bool added;           // target +=
     const Var *function;  // data that are a function of an unknown, y = z > 0. Else NULL
     // support, truncation and declared bounds, where both ends are known from data: checked at load not to be empty. Else NULL
@@ -244,6 +246,7 @@ typedef struct Graph {
     struct Sum *sums;
     struct Requirement *requirements;  // what is checked when the data have been read
     struct Observed *observed;         // what runs may ask for
+    struct Forward *forward;           // draws without data, in order
     struct Labels *labels;             // kinds of labels
     Factor *written;                   // terms that only the model as written has: log Jacobians of its centred form
     int njoint;                        // joint normals with a sparse precision

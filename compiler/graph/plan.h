@@ -65,6 +65,7 @@
 #include "plan/hoist.h"
 #include "plan/keyed.h"
 #include "plan/observed.h"
+#include "plan/forward.h"
 #include "plan/labels.h"
 #include "plan/check.h"
 #endif

@@ -432,7 +432,7 @@ typedef struct Columns {
 } Columns;
 
 // The parts of the program, in its order. A student reads the first four; the last is what the runtime needs to know.
-typedef enum { PART_MODEL, PART_GIBBS, PART_HMC, PART_DENSITY, PART_TABLES, PARTS } ProgramPart;
+typedef enum { PART_MODEL, PART_GIBBS, PART_HMC, PART_DENSITY, PART_TABLES, PART_FORWARD, PARTS } ProgramPart;
 
 typedef struct Kernel {
     KernelKind kind;
@@ -778,6 +778,8 @@ typedef struct Program {
     // joint
     Launches prepare, refresh, again, finish, derive, restore, joint;
     Launches log_lik, replicates;  // before `derive`, in runs that request them
+    Launches forward;              // draws without data, on the host alone
+    const char *not_forward[2];    // why not: of unknowns, of responses. NULL: they can be drawn
     int nwork, work_size;
     Var **work;                // work arrays, one per chain
     const Expr *row_bytes[2];  // rows and columns of the last matrix that a draw passes over; NULL: none

@@ -191,6 +191,8 @@ void lower(Lower *p)
     lower_observed(p);
     lower_derive(p);
     lower_log_joint(p);
+    p->part = PART_FORWARD;
+    lower_forward(p);
     p->list = &out->setup;
     lower_setup(p);  // it comes first in the program, but knows its sums only now
     out->sums = p->statistics.first;
@@ -222,6 +224,7 @@ void predictors(Lower *p)
     }
     refresh_predictors(p, &out->log_lik);
     refresh_predictors(p, &out->replicates);
+    refresh_predictors(p, &out->forward);
     refresh_predictors(p, &out->derive);
     refresh_predictors(p, &out->joint);
     row_sizes(p);

@@ -58,6 +58,7 @@ template <class T> struct GmValue<T &> {
 #define SPARSE_PUT_ROW(j, x, p)      ((void)0)
 #define FEW_ROWS(number, rows, size) ((rows) < (size))
 #define KERNEL_ONCE(name)            GM_KERNEL_FOR(name, gm_thread == 0)  // whatever the launch: LAUNCH_SHARED makes a team
+#define KERNEL_FORWARD(name) KERNEL_ONCE(name)
 #define KERNEL_SCALAR(name)          KERNEL_ONCE(name)
 #define KERNEL_PART(name)            DEVICE wide name(GmContext *GM, const Data *d, const State *s)
 #define SHARED_DRAW                  DEVICE_CALL void

@@ -346,6 +346,9 @@ typedef struct GmModel {
     // once a draw is stored: elements that `derive` made NaN are numbers again, since sums may take 0 times them
     void (*restore)(GmRun *run);
     void (*restore_chain)(GmRun *one);
+    // draws without data, of one->chain: all unknowns and replicates of responses; NULL: a model for modes, or not_forward says why not
+    void (*forward)(GmRun *one);
+    const char *not_forward, *not_simulated;  // why unknowns cannot be drawn so, and why some response cannot; NULL: they can
     void (*refresh)(GmRun *run);            // after missing values were drawn: sums of responses
     double (*row_bytes)(const GmRun *run);  // of the matrix that row passes read
     long (*row_width)(const void *data);    // its columns; -1: several widths

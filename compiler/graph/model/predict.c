@@ -51,8 +51,9 @@ static void draw_within(Graph *g, Site *site, const Env *env, Expr *const *end, 
 static bool can_be_drawn(const Distribution *d) { return d->sample || (d->discrete && !d->value_rank); }
 
 // A draw that is not of the posterior: a site. Ends of its truncation and declared bounds hold together. Integers without a routine are
-// drawn by their weights.
-static Site *draw_site(Graph *g, Span span, const Distribution *d, Loops plates, Expr *value, int nargs, Expr **args, Expr *lo, Expr *hi)
+// drawn by their weights. It goes to the end of a list.
+static Site *draw_site(Graph *g, Span span, const Distribution *d, Loops plates, Expr *value, int nargs, Expr **args, Expr *lo, Expr *hi,
+                       Site **last)
 {
     const int most = d->sample ? d->sample->nkids : 0, truncated = d->sample_truncated ? d->sample_truncated->nkids : 0;
     Site *site = NEW(g->arena, Site);
@@ -83,7 +84,6 @@ static Site *draw_site(Graph *g, Span span, const Distribution *d, Loops plates,
     Expr *inside = d->discrete || d->value_rank || g->supports_known ? NULL : whole_domains(g, d, nargs, args, value);
     if (inside) site->args[site->nargs++] = inside;
     site->guarded = inside != NULL;
-    Site **last = &value->var->sites;
     while (*last) last = &(*last)->next;
     *last = site;
     return site;
@@ -111,18 +111,18 @@ Site *predict(Graph *g, const Stmt *s, const Distribution *d, Loops plates, Expr
                          : "compute it from draws that are not");
         return NULL;
     }
-    return draw_site(g, s->span, d, plates, value, s->nargs, args, lo, hi);
+    return draw_site(g, s->span, d, plates, value, s->nargs, args, lo, hi, &value->var->sites);
 }
 
 // Which component of a mixture an element is drawn from: a hidden variable beside the one that is predicted.
-static Var *hidden_component(Graph *g, const Var *v, Span span, int rank)
+static Var *hidden_component(Graph *g, const Var *v, Span span, int rank, OnRequest on_request)
 {
     Var *c = var_unique(g, arena_printf(g->arena, "component_of_%s", v->name), VAR_PREDICTED);
     c->base = BASE_INT;
     c->discrete = c->hidden = true;
     c->span = span;
     c->rank = rank;
-    c->on_request = v->on_request;
+    c->on_request = on_request;
     memcpy(c->dim, v->dim, sizeof *c->dim * (size_t)rank);
     return c;
 }
@@ -134,36 +134,40 @@ const Distribution *not_drawn(const Factor *f)
     return f->ncomponents || can_be_drawn(f->dist) ? NULL : f->dist;
 }
 
-void replicate(Graph *g, const Factor *f, Expr *value)
+void draw_as(Graph *g, const Factor *f, Expr *value, OnRequest on_request, Site **of_component, Site **last)
 {
     const bool cut = f->truncated && !f->censored;
     if (!f->ncomponents) {
-        draw_site(g, f->span, f->dist, f->plates, value, f->nargs, f->args, cut ? f->lower : NULL, cut ? f->upper : NULL);
+        draw_site(g, f->span, f->dist, f->plates, value, f->nargs, f->args, cut ? f->lower : NULL, cut ? f->upper : NULL, last);
         return;
     }
-    Var *c = hidden_component(g, value->var, f->span, value->nargs);
+    Var *c = value->var->component;
+    if (!c || c->rank != value->nargs) c = value->var->component = hidden_component(g, value->var, f->span, value->nargs, on_request);
     Expr *component = ex_ref(c, value->nargs, value->args), *most = f->plate ? f->plate->hi : ex_num(f->ncomponents);
     Index *k = index_new(intern("k"), ex_num(1), most);
     Expr *weight = f->plate ? ex_replace_index(f->component[0].weight, f->plate, ex_index(k)) : f->component[f->ncomponents - 1].weight;
     for (int i = f->ncomponents - 1; i-- > 0;)
         weight = ex_call3("if_else", ex_call2("==", ex_index(k), ex_num(i + 1)), f->component[i].weight, weight);
     Expr *weights = ex_array(k, most, weight);
-    draw_site(g, f->span, library_distribution(g->stdlib, intern("categorical")), f->plates, component, 1, &weights, NULL, NULL);
+    draw_site(g, f->span, library_distribution(g->stdlib, intern("categorical")), f->plates, component, 1, &weights, NULL, NULL,
+              of_component ? of_component : &c->sites);
     for (int i = 0; i < f->ncomponents; i++) {
         const Component *part = &f->component[i];
         Expr **args = NEW_N(g->arena, Expr *, part->nargs + 1);
         for (int a = 0; a < part->nargs; a++) args[a] = f->plate ? ex_replace_index(part->args[a], f->plate, component) : part->args[a];
-        Site *site = draw_site(g, f->span, part->dist, f->plates, value, part->nargs, args, NULL, NULL);
+        Site *site = draw_site(g, f->span, part->dist, f->plates, value, part->nargs, args, NULL, NULL, last);
         if (!f->plate) site->when = ex_call2("==", component, ex_num(i + 1));
         site->again = i > 0;
     }
 }
 
+void replicate(Graph *g, const Factor *f, Expr *value) { draw_as(g, f, value, value->var->on_request, NULL, &value->var->sites); }
+
 // A mixture in the predict block: a hidden variable says which component each element is drawn from, and each component is a site for its
 // elements. A plate of components is one site, whose arguments the hidden variable looks up.
 void predict_mixture(Graph *g, const Stmt *s, const StmtScope *scope, int extra, Index *const *more, Expr *const *at, Expr *value)
 {
-    Var *v = value->var, *c = hidden_component(g, v, s->span, value->nargs);
+    Var *v = value->var, *c = hidden_component(g, v, s->span, value->nargs, v->on_request);
     Expr *component = ex_ref(c, value->nargs, value->args), *weights = elaborate_whole(g, s->weights, scope->env);
     if (ex_rank(weights) == 0) {
         Index *k = index_new(intern("k"), ex_num(1), ex_num(2));

@@ -10,4 +10,6 @@ void predict_mixture(Graph *g, const Stmt *s, const StmtScope *scope, int extra,
 // the distribution, of a mixture the component, that the library cannot draw from; NULL: it can
 const Distribution *not_drawn(const Factor *f);
 void replicate(Graph *g, const Factor *f, Expr *value);  // sites that draw `value` as the factor says
+// The same at the ends of other lists of sites: those that draw which component of a mixture it is, and those that draw `value`.
+void draw_as(Graph *g, const Factor *f, Expr *value, OnRequest on_request, Site **of_component, Site **last);
 #endif

@@ -63,6 +63,7 @@ void order_elements(Graph *g, Var *v)
     }
     Factor *f = factor_new(g, v->span, p);
     f->log_density = ex_within(ex_ref(v, v->rank, at), ex_ref(v, v->rank, before), NULL);
+    f->ordered = v;
 }
 
 static bool same_for_all(const Factor *f, const Expr *end)
