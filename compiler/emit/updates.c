@@ -241,7 +241,9 @@ const char *host_members(const Out *o, const Program *p)
 {
     const char *all = "";
     if (has_derive(p)) all = ", .derive = gm_derive, .derive_chain = derive";
-    if (p->forward.first) all = text(o, "%s, .forward = forward", all);
+    if (p->forward.first && !p->not_forward[0]) all = text(o, "%s, .forward = forward", all);
+    if (p->forward.first) all = text(o, "%s, .draw_anew = forward", all);
+    if (p->g->forward) all = text(o, "%s, .laws = laws", all);
     if (p->not_forward[0]) all = text(o, "%s,\n         .not_forward = \"%s\"", all, p->not_forward[0]);
     if (p->not_forward[1]) all = text(o, "%s,\n         .not_simulated = \"%s\"", all, p->not_forward[1]);
     if (p->restore.first) all = text(o, "%s, .restore = gm_restore, .restore_chain = restore", all);

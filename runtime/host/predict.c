@@ -38,13 +38,18 @@ typedef struct Later {
     GmMemory memory;
     GmRun run;
     GmDraws draws;
-    long **from;  // by state field: of each element its column among the stored draws; -1: it has none. NULL: none is taken
+    long **from;            // by state field: of each element its column among the stored draws; -1: it has none. NULL: none is taken
+    unsigned char **keeps;  // GmRun's
+    int n_keeps;
+    bool draws_anew;  // something is drawn from its law
 } Later;
 
 static void later_close(Later *p)
 {
     for (int f = 0; f < p->model->n_state && p->from; f++) free(p->from[f]);
     free(p->from);
+    for (int k = 0; k < p->n_keeps; k++) free(p->keeps[k]);
+    free(p->keeps);
     free(p->size);
     free(p->given);
     gm_draws_close(&p->draws);
@@ -323,6 +328,8 @@ static bool match(Later *p, int f)
     return good;
 }
 
+// ---- what is drawn from its law ----
+
 static bool is_drawn_anew(const Later *p, int f)
 {
     const long size = p->from[f] ? gm_shape_size(&p->memory.shape[f]) : 0;
@@ -331,18 +338,93 @@ static bool is_drawn_anew(const Later *p, int f)
     return false;
 }
 
+static const GmLaw *law_of(const GmModel *model, int f)
+{
+    for (const GmLaw *l = model->laws; l && l->field; l++)
+        if (l->field == f + 1) return l;
+    return NULL;
+}
+
+static bool missing_at(const Later *p, const GmLaw *l, long element)
+{
+    const GmMissing *m = &p->data.missing[l->data - 1];
+    for (long low = 0, high = m->count; low < high;) {
+        const long middle = (low + high) / 2;
+        if (m->index[middle] == element) return true;
+        if (m->index[middle] < element) low = middle + 1;
+        else high = middle;
+    }
+    return false;
+}
+
+// Whether an element of what has a law is drawn from it: an unknown that the draws do not have, a response that is missing.
+static bool anew_at(const Later *p, const GmLaw *l, long element)
+{
+    const int f = l->field - 1;
+    if (!is_unknown(&p->model->state[f])) return l->data && missing_at(p, l, element);
+    return p->from[f] && p->from[f][element] < 0;
+}
+
+// Elements that are drawn at once are all kept, or none is. false after a message.
+static bool keep_law(Later *p, const GmLaw *l)
+{
+    const GmField *field = &p->model->state[l->field - 1];
+    const GmShape *s = &p->memory.shape[l->field - 1];
+    const long size = gm_shape_size(s), each = l->whole ? size : gm_size_of(s->rank - l->at_once, s->dim + l->at_once);
+    unsigned char *keeps = p->keeps[l->variable] = gm_alloc((size_t)size + 1, 1);
+    long anew = 0;
+    for (long e = 0; e < size; e++) {
+        const bool is_new = anew_at(p, l, e);
+        keeps[e + 1] = !is_new;
+        anew += is_new;
+        if (each < 2 || e % each == 0 || keeps[e] == keeps[e + 1]) continue;
+        gm_error("predict: some elements of %s have values, and others would be drawn, but its law draws them together (%s)", field->name,
+                 field->where);
+        return false;
+    }
+    keeps[0] = anew == 0;
+    p->draws_anew |= anew > 0;
+    if (!anew || !l->refused) return true;
+    gm_error("predict: %s cannot be drawn from its law: %s", l->data ? p->model->data[l->data - 1].name : field->name, l->refused);
+    return false;
+}
+
+// A response that is missing and has no law is not read by anything, or not known what to be.
+static bool responses_have_laws(const Later *p)
+{
+    for (const GmObserved *o = p->model->observed; o && o->where; o++) {
+        if (!o->data || !p->data.missing[o->data - 1].count || (o->replicate && law_of(p->model, o->replicate - 1))) continue;
+        gm_error("predict: %s is missing, and cannot be drawn: %s", p->model->data[o->data - 1].name,
+                 o->no_replicate ? o->no_replicate : "it has no law");
+        return false;
+    }
+    return true;
+}
+
+static bool find_laws(Later *p)
+{
+    const GmModel *model = p->model;
+    for (const GmLaw *l = model->laws; l && l->field; l++)
+        if (l->variable >= p->n_keeps) p->n_keeps = l->variable + 1;
+    p->keeps = gm_alloc((size_t)p->n_keeps, sizeof *p->keeps);
+    for (int f = 0; f < model->n_state; f++) {
+        if (!p->from[f] || !is_drawn_anew(p, f) || law_of(model, f)) continue;
+        gm_error("predict: %s has elements that would have to be drawn, and no law of its own (%s)", model->state[f].name,
+                 model->state[f].where);
+        return false;
+    }
+    for (const GmLaw *l = model->laws; l && l->field; l++)
+        if (!keep_law(p, l)) return false;
+    return responses_have_laws(p);
+}
+
 static bool match_all(Later *p)
 {
     const GmModel *model = p->model;
     p->from = gm_alloc((size_t)model->n_state, sizeof *p->from);
-    for (int f = 0; f < model->n_state; f++) {
-        if (!is_unknown(&model->state[f])) continue;
-        if (!match(p, f)) return false;
-        if (!is_drawn_anew(p, f)) continue;
-        gm_error("predict: %s would have to be drawn from its law, and there is no routine for that", model->state[f].name);
-        return false;
-    }
-    return true;
+    for (int f = 0; f < model->n_state; f++)
+        if (is_unknown(&model->state[f]) && !match(p, f)) return false;
+    return find_laws(p);
 }
 
 // ---- one draw after the other ----
@@ -391,6 +473,37 @@ static void take(const Later *p, int chain, long draw)
     }
 }
 
+static double get(const GmField *field, const void *array, long e)
+{
+    if (field->type != GM_INT) return ((const double *)array)[e];
+    const int32_t x = ((const int32_t *)array)[e];
+    return x == GM_MISSING_INT ? NAN : (double)x;
+}
+
+// Between a response, in the state, and its replicate, from which laws read it: all values one way, those that were missing back.
+static void copy_responses(const Later *p, int chain, bool back)
+{
+    const GmModel *model = p->model;
+    for (const GmLaw *l = model->laws; l && l->field; l++) {
+        const int y = l->data ? model->data[l->data - 1].imputed_field - 1 : -1, rep = l->field - 1;
+        if (y < 0) continue;
+        void *response = gm_state_array(model, &p->memory, chain, y), *replicate = gm_state_array(model, &p->memory, chain, rep);
+        const GmMissing *m = &p->data.missing[l->data - 1];
+        const long n = back ? m->count : gm_shape_size(&p->memory.shape[rep]);
+        for (long k = 0; k < n; k++) {
+            if (back) put(&model->state[y], response, m->index[k], get(&model->state[rep], replicate, m->index[k]));
+            else put(&model->state[rep], replicate, k, get(&model->state[y], response, k));
+        }
+    }
+}
+
+static void draw_anew(const Later *p, GmRun *one)
+{
+    copy_responses(p, one->chain, false);
+    p->model->draw_anew(one);
+    copy_responses(p, one->chain, true);
+}
+
 static long thin_of(const GmStored *s) { return s->thin ? strtol(s->thin, NULL, 10) : 1; }
 
 static bool run_chain(Later *p, int chain)
@@ -403,6 +516,7 @@ static bool run_chain(Later *p, int chain)
         if (gm_fault_raised() || gm_interrupted()) return false;
         one.sweep = warmup + (draw + 1) * thin_of(&p->stored) - 1;
         take(p, chain, draw);
+        if (p->draws_anew) draw_anew(p, &one);
         p->model->derive_chain(&one);
         if (gm_fault_raised() || !gm_draws_keep(&p->draws, p->model, &p->memory, chain, draw, 0)) return false;
         if (p->model->restore_chain) p->model->restore_chain(&one);
@@ -587,6 +701,7 @@ static bool prepare(Later *p)
                      .inner_threads = o->threads,
                      .missing = p->data.missing,
                      .requests = o->requests,
+                     .keeps = (const unsigned char *const *)p->keeps,
                      .warmup = s->warmup ? strtol(s->warmup, NULL, 10) : 0};
     if (p->memory.negative) {
         gm_error("predict: a size that follows from the new data comes out as %ld", p->memory.negative);

@@ -52,7 +52,7 @@ static const char *because(Search *s, Span at, const char *why, const char *name
 static Expr *as_drawn(Expr *e, void *with)
 {
     const Search *s = with;
-    return e->kind == EX_REF && e->var->kind == VAR_DATA && s->drawn[e->var->id] ? ex_ref(s->drawn[e->var->id], e->nargs, e->args) : e;
+    return e->kind == EX_REF && e->var->kind == VAR_DATA && s->drawn[e->var->id] ? ex_ref(s->drawn[e->var->id], e->nargs, e->args) : NULL;
 }
 
 static void read_draws(Search *s, Expr **e)
@@ -319,6 +319,29 @@ static const char *no_draw(Search *s, const Factor *f, bool *of_responses)
     return because(s, f->span, "the value on the left of `~` is a function of unknowns: %s is a factor beside their laws (%s)", law_name(f));
 }
 
+typedef struct Mention {
+    const Var *v;
+} Mention;
+
+static bool test_mention(const Var *v, void *with) { return v == ((Mention *)with)->v; }
+
+static bool factor_any(Search *s, const Factor *f, bool (*test)(const Var *, void *), void *with)
+{
+    Making m = {s->g, test, with, NEW_N(s->g->arena, bool, s->g->nvars + 1)};
+    return ex_any_var(f->log_density, test_making, &m);
+}
+
+// A statement beside the laws is about v, and about no response: then v alone does not have its law either, given all that its law reads.
+static void refuse_beside(Search *s, Forward *f)
+{
+    Mention of = {f->of};
+    for (const Factor *q = s->g->factors; q && !f->refused; q = q->next) {
+        bool of_responses;
+        if (!counts(q) || drawn_by(q) || !factor_any(s, q, test_mention, &of) || factor_any(s, q, test_response, s)) continue;
+        f->refused = no_draw(s, q, &of_responses);
+    }
+}
+
 // ---- order ----
 
 typedef struct Waiting {
@@ -331,7 +354,8 @@ static bool test_undrawn(const Var *v, void *with)
 {
     const Waiting *w = with;
     for (const Forward *o = w->s->first; o; o = o->next)
-        if (o->into == v) return o != w->f;
+        // an unknown that cannot be drawn has a value from elsewhere, or nothing is drawn
+        if (o->into == v) return o != w->f && !(o->refused && !o->for_responses);
     return false;
 }
 
@@ -391,6 +415,7 @@ bool find_forward(Graph *g)
         Forward *f = add(&s, v, v, v->span);
         take_laws(&s, f);
         if (!f->sites && !f->refused) f->refused = because(&s, v->span, "%s has no distribution: it is flat (%s)", v->name);
+        refuse_beside(&s, f);
     }
     for (const Observed *o = g->observed; o; o = o->next) {
         if (!o->var) continue;
