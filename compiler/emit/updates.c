@@ -222,6 +222,19 @@ static void emit_joint(Out *o, const Program *p)
     }
 }
 
+static void emit_forward(Out *o, const Program *p)
+{
+    if (!p->forward.first) return;
+    FUNCTION("static void forward(GmRun *run)      // draws without data, each after what its law reads")
+    {
+        for (const Launch *l = p->forward.first; l; l = l->next) {
+            const Var *v = l->kernel ? l->kernel->draws : NULL;
+            if (v && var_unknown(v)) part(o, "if (!GIVEN(run, %s)) ", c_name(o, v->name));
+            emit_one_launch(o, l);
+        }
+    }
+}
+
 void emit_host(Out *o, const Program *p)
 {
     emit_row_sizes(o, p);
@@ -234,16 +247,16 @@ void emit_host(Out *o, const Program *p)
         for_draws(o, "restore");
     }
     emit_joint(o, p);
-    if (p->forward.first) emit_stage(o, "forward", "      // draws without data, each after what its law reads", &p->forward);
+    emit_forward(o, p);
 }
 
 const char *host_members(const Out *o, const Program *p)
 {
     const char *all = "";
     if (has_derive(p)) all = ", .derive = gm_derive, .derive_chain = derive";
-    if (p->forward.first && !p->not_forward[0]) all = text(o, "%s, .forward = forward", all);
-    if (p->forward.first) all = text(o, "%s, .draw_anew = forward", all);
+    if (p->forward.first) all = text(o, "%s, .forward = forward", all);
     if (p->g->forward) all = text(o, "%s, .laws = laws", all);
+    if (p->joint_as_written) all = text(o, "%s, .joint_as_written = 1", all);
     if (p->not_forward[0]) all = text(o, "%s,\n         .not_forward = \"%s\"", all, p->not_forward[0]);
     if (p->not_forward[1]) all = text(o, "%s,\n         .not_simulated = \"%s\"", all, p->not_forward[1]);
     if (p->restore.first) all = text(o, "%s, .restore = gm_restore, .restore_chain = restore", all);

@@ -4,7 +4,8 @@
 //
 // Each is a kernel of its own, so that what one reads is there: predictors and tables are made between launches.
 //
-// Needs: g->forward.     Gives: kernels, and their launches in order; a host runs them.
+// Needs: g->forward.     Gives: kernels, and their launches in order; a host runs them. Unknowns that are given
+// are not drawn.
 #include <math.h>
 #include "lower.h"
 #include "../graph/plan/forward.h"
@@ -81,7 +82,7 @@ void lower_forward(Lower *p)
         p->launches = &out->forward;
         launch_series(p, f);
         Kernel *k = open_kernel(p, KERNEL_ONCE, words(p, "forward_%s", f->of->name), "wide");
-        k->on_request = true;
+        k->draws = f->into;
         if (f->begins_with_data) put_data(p, f);
         if (f->begins_with_nan) {
             Node *anew = enter(p, NODE_IF);

@@ -445,6 +445,7 @@ typedef struct Kernel {
     bool by_one;
     bool on_request;       // KERNEL_TEAM: only some runs launch it
     bool chains;           // KERNEL_FUNCTION: of the chains from the one to before the other that it is given
+    const Var *draws;      // PART_FORWARD: the unknown or the replicate
     const Series *series;  // KERNEL_FUNCTION: it computes this one; or NULL
     bool context;          // KERNEL_FUNCTION: it gets the kernel that calls it as an argument
     // KERNEL_FUNCTION: the right side of a differential equation, or its derivatives; or it computes a solution
@@ -780,6 +781,7 @@ typedef struct Program {
     Launches prepare, refresh, again, finish, derive, restore, joint;
     Launches log_lik, replicates;  // before `derive`, in runs that request them
     Launches forward;              // draws without data, on the host alone
+    bool joint_as_written;         // the log joint density has no auxiliaries, or without --check has not
     const char *not_forward[2];    // why not: of unknowns, of responses. NULL: they can be drawn
     int nwork, work_size;
     Var **work;                // work arrays, one per chain

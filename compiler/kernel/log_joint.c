@@ -126,6 +126,9 @@ void lower_log_joint(Lower *p)
         const Loops l = f->plates;
         whole |= (counts(p->g, f) || (either && factor_counts_at(f, 0, true))) && needs_own_array(f->log_density, &l);
     }
+    p->out->joint_as_written = true;
+    for (const Factor *f = p->g->factors; f && !either; f = f->next)
+        if (factor_counts_at(f, 0, true) != factor_counts_at(f, 0, false)) p->out->joint_as_written = false;
     const Kernel **part;
     const int parts = lower_parts(p, &part);
     note(p, p->g->method == METHOD_EM ? "The log density of data and parameters, latents integrated out."

@@ -14,7 +14,7 @@ typedef struct Row {
     bool line;  // no option
 } Row;
 
-enum { COMPILER, DATA, RUN, MODE, WHY, REPORT, RELABEL, LATER, PAGE, TABLE, DIAGNOSE, LOO, COMPARE, GROUPS };
+enum { COMPILER, DATA, RUN, MODE, WHY, FORWARD, REPORT, RELABEL, LATER, PAGE, TABLE, DIAGNOSE, LOO, COMPARE, GROUPS };
 
 static const Row rows[] = {
 #define OPTION(id, letter, name, argument, values, help) {COMPILER, letter, name, argument, values, help, false},

@@ -384,16 +384,23 @@ static bool is_extent(const GmModel *m, int f)
     return false;
 }
 
-// later: a response may be left out.
-static bool is_absent(const GmData *d, const GmModel *m, int f, bool later)
+bool gm_is_drawn_response(const GmModel *m, int f)
 {
-    return !m->data[f].has_default && !(later && m->data[f].may_miss) && !gm_values_find(&d->values, m->data[f].name);
+    for (const GmObserved *o = m->observed; o && o->where; o++)
+        if (o->data == f + 1 && o->replicate && m->data[f].may_miss) return true;
+    return false;
+}
+
+// later: a response may be left out.
+static bool may_be_absent(const GmData *d, const GmModel *m, int f, bool later)
+{
+    return m->data[f].has_default || (later && m->data[f].may_miss) || (d->missing_in_files && gm_is_drawn_response(m, f));
 }
 
 static bool all_there(const GmData *d, const GmModel *m, int n_inputs, const GmLater *later)
 {
     int absent = 0;
-    for (int f = 0; f < m->n_data; f++) absent += is_absent(d, m, f, later != NULL);
+    for (int f = 0; f < m->n_data; f++) absent += !may_be_absent(d, m, f, later != NULL) && !gm_values_find(&d->values, m->data[f].name);
     if (absent == 0) return true;
     if (later)
         gm_error("%d of the names that %s needs are not in the new data%s:", absent, m->name,
@@ -401,7 +408,7 @@ static bool all_there(const GmData *d, const GmModel *m, int n_inputs, const GmL
     else gm_error(n_inputs ? "data: %d of the names that %s needs are in no file:" : "data: %d names are needed by %s:", absent, m->name);
     for (int f = 0; f < m->n_data; f++) {
         const GmField *field = &m->data[f];
-        if (!is_absent(d, m, f, later != NULL)) continue;
+        if (may_be_absent(d, m, f, later != NULL) || gm_values_find(&d->values, field->name)) continue;
         char *declared = gm_declared_text(field, NULL);
         const char *near = near_name(&d->values, field->name);
         gm_error("  %-40s %s%s%s%s%s", declared, place(field), near ? "; there is a `" : "", near ? near : "", near ? "`" : "",
@@ -464,10 +471,10 @@ static bool place_field(GmData *d, const GmModel *m, int f)
             return false;
         }
     GmValue *v = gm_values_find(&d->values, field->name);
-    if (!v) {  // then it has a default, or is a response that is left out; or all_there would have said so
+    if (!v) {  // then it has a default or is drawn, or all_there would have said so
         const double x = field->has_default ? m->data_default(f + 1, d->data) : NAN;
         const long size = gm_shape_size(s);
-        v = gm_values_add(&d->values, field->name, "default");
+        v = gm_values_add(&d->values, field->name, field->has_default ? "default" : "not given");
         v->type = field->type;
         v->rank = s->rank;
         memcpy(v->dim, s->dim, sizeof v->dim);
@@ -475,6 +482,7 @@ static bool place_field(GmData *d, const GmModel *m, int f)
         const char *why = NULL;
         for (long i = 0; i < size; i++)
             if (isnan(x) && field->type == GM_INT) ((int32_t *)v->elements)[i] = GM_MISSING_INT;
+            else if (isnan(x)) ((double *)v->elements)[i] = NAN;
             else if (!gm_store(field->type, v->elements, i, x, &why)) {
                 gm_error("default: %s = %g %s (%s)", field->name, x, why, place(field));
                 return false;
@@ -556,6 +564,48 @@ static void tell_missing(const GmData *d, const GmModel *m)
     }
 }
 
+// All values of responses are missing, those of the files apart.
+static void draw_responses(GmData *d, const GmModel *m)
+{
+    for (int f = 0; f < m->n_data; f++) {
+        GmValue *v = gm_is_drawn_response(m, f) ? gm_values_find(&d->values, m->data[f].name) : NULL;
+        if (!v) continue;
+        const long size = gm_shape_size(&d->shape[f]);
+        if (v->map) {  // it is written to
+            void *own = gm_alloc((size_t)size + 1, sizeof(double));
+            memcpy(own, v->elements, (size_t)size * (v->type == GM_INT ? sizeof(int32_t) : sizeof(double)));
+            gm_unmap(v->map, v->map_size);
+            v->map = NULL;
+            v->elements = own;
+            if (m->data[f].rank > 0) memcpy((char *)d->data + m->data[f].offset, &v->elements, sizeof v->elements);
+        }
+        d->missing_in_files[f] = d->missing[f];
+        if (strcmp(v->source, "not given") == 0) {
+            free(d->missing_in_files[f].index);
+            d->missing_in_files[f] = (GmMissing){0};
+        }
+        d->missing[f] = (GmMissing){.count = size, .index = gm_alloc((size_t)size + 1, sizeof(long))};
+        for (long i = 0; i < size; i++) d->missing[f].index[i] = i;
+    }
+}
+
+void gm_data_take_drawn(GmData *d, const GmModel *m, int f, const void *elements)
+{
+    GmValue *v = gm_values_find(&d->values, m->data[f].name);
+    const long size = gm_shape_size(&d->shape[f]);
+    const size_t each = m->data[f].type == GM_INT ? sizeof(int32_t) : sizeof(double);
+    memcpy(v->elements, elements, (size_t)size * each);
+    for (long k = 0; k < d->missing_in_files[f].count; k++) {
+        const long i = d->missing_in_files[f].index[k];
+        if (m->data[f].type == GM_INT) ((int32_t *)v->elements)[i] = GM_MISSING_INT;
+        else ((double *)v->elements)[i] = NAN;
+    }
+    if (m->data[f].rank == 0) memcpy((char *)d->data + m->data[f].offset, v->elements, each);
+    free(d->missing[f].index);
+    d->missing[f] = d->missing_in_files[f];
+    d->missing_in_files[f] = (GmMissing){0};
+}
+
 // ---- data that come after the fit ----
 
 bool gm_counts_rows(const GmModel *m, int f)
@@ -631,12 +681,14 @@ static bool later_sizes(GmData *d, const GmModel *m, const GmLater *later)
     return true;
 }
 
-static bool open_data(GmData *d, const GmModel *m, char **inputs, int n_inputs, const GmData *others, const GmLater *later)
+static bool open_data(GmData *d, const GmModel *m, char **inputs, int n_inputs, const GmData *others, bool forward,
+                      const GmLater *later)
 {
     *d = (GmData){.values = {.fields = m->data, .n_fields = m->n_data, .tells = !others && !later, .reads_names = true}};
     d->data = gm_alloc(1, m->data_size);
     d->missing = gm_alloc((size_t)m->n_data, sizeof *d->missing);
     d->shape = gm_alloc((size_t)m->n_data, sizeof *d->shape);
+    if (forward) d->missing_in_files = gm_alloc((size_t)m->n_data, sizeof *d->missing_in_files);
     for (int i = 0; i < n_inputs; i++)
         if (!gm_values_read(&d->values, inputs[i])) return false;
     for (int f = 0; f < m->n_data && later; f++) later->given[f] = gm_values_find(&d->values, m->data[f].name) != NULL;
@@ -647,23 +699,31 @@ static bool open_data(GmData *d, const GmModel *m, char **inputs, int n_inputs, 
     for (int f = 0; f < m->n_data; f++)
         if (!place_field(d, m, f)) return false;
     if (m->data_sizes) m->data_sizes(d->data);
-    if (!others && !later) tell_missing(d, m);
+    if (forward) draw_responses(d, m);
+    else if (!others && !later) tell_missing(d, m);
     return true;
 }
 
 bool gm_data_open(GmData *d, const GmModel *m, char **inputs, int n_inputs, const GmData *others)
 {
-    return open_data(d, m, inputs, n_inputs, others, NULL);
+    return open_data(d, m, inputs, n_inputs, others, false, NULL);
+}
+
+bool gm_data_open_forward(GmData *d, const GmModel *m, char **inputs, int n_inputs)
+{
+    return open_data(d, m, inputs, n_inputs, NULL, true, NULL);
 }
 
 bool gm_data_open_later(GmData *d, const GmModel *m, char **inputs, int n_inputs, const GmLater *later)
 {
-    return open_data(d, m, inputs, n_inputs, later->others, later);
+    return open_data(d, m, inputs, n_inputs, later->others, false, later);
 }
 
 void gm_data_close(GmData *d, const GmModel *m)
 {
     for (int f = 0; f < m->n_data && d->missing; f++) free(d->missing[f].index);
+    for (int f = 0; f < m->n_data && d->missing_in_files; f++) free(d->missing_in_files[f].index);
+    free(d->missing_in_files);
     for (int k = 0; k < d->values.n; k++) gm_nonzeros_close(d->values.value[k].elements);
     free(d->missing);
     free(d->shape);

@@ -193,14 +193,15 @@ static void add_columns(GmDraws *d, const GmModel *model, const GmMemory *m, con
                         bool log_prior, bool later)
 {
     long room = log_joint + log_prior;
+    const bool moves = d->options->forward != GM_PRIOR;  // else the draws are independent, and no response is one
     for (int f = 0; f < model->n_state; f++) room += wanted[f] || model->state[f].role == GM_DIAGNOSTIC ? gm_shape_size(&m->shape[f]) : 0;
     d->column = gm_alloc((size_t)room, sizeof *d->column);
     if (log_joint) d->column[d->n_columns++] = (GmColumn){.field = -1};
     for (int f = 0; f < model->n_state; f++)
-        for (long k = 0; model->state[f].role == GM_DIAGNOSTIC && k < GM_HMC_NUMBERS && !later; k++)
+        for (long k = 0; moves && !later && model->state[f].role == GM_DIAGNOSTIC && k < GM_HMC_NUMBERS; k++)
             d->column[d->n_columns++] = (GmColumn){.field = f, .element = k};
     for (int f = 0; f < model->n_state; f++) {
-        if (!wanted[f]) continue;
+        if (!wanted[f] || (!moves && model->state[f].role == GM_IMPUTED)) continue;
         if (log_prior && model->state[f].on_request) {  // log-likelihoods come last
             d->column[d->n_columns++] = (GmColumn){.field = GM_COLUMN_LPRIOR};
             log_prior = false;

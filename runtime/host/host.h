@@ -37,6 +37,7 @@ typedef enum {
     GM_EXIT_DIVERGED = 11,      // --stop-on-divergence
     GM_EXIT_FEW = 12,           // all draws are made, and --until-ess is not reached
     GM_EXIT_APART = 13,         // the same of --until-rhat
+    GM_EXIT_UNCALIBRATED = 14,  // `calibrate`: ranks are not uniform
     GM_EXIT_INTERRUPTED = 130,  // Ctrl-C; the draws so far are kept
 } GmExit;
 
@@ -94,7 +95,15 @@ typedef enum { GM_SUMMARY_TEXT, GM_SUMMARY_CSV, GM_SUMMARY_JSON } GmSummaryForm;
 typedef enum { GM_FORMAT_CSV, GM_FORMAT_NETCDF, GM_FORMAT_BOTH } GmFormat;
 enum { GM_MOST_QUANTILES = 16 };
 
+// draws without data: `prior`, `simulate`, `calibrate`
+typedef enum { GM_FROM_DATA, GM_PRIOR, GM_SIMULATE, GM_CALIBRATE } GmForward;
+
 typedef struct GmOptions {
+    GmForward forward;
+    bool from_prior;     // --from prior
+    long sets, sims;     // --sets, --sims; 0: not given
+    const char *report;  // of `calibrate`: a page, or NULL
+    const char *ranks;   // of `calibrate`: the NAME of -o, or NULL
     int chains;            // > 0
     long warmup, samples;  // >= 0 and >= 1; samples counts draws kept
     int thin;              // >= 1: every thin-th sweep after warm-up is kept
@@ -380,11 +389,17 @@ typedef struct GmData {
     GmShape *shape;      // by data field
     GmValues values;     // owns the arrays
     GmLevelSets levels;
+    // draws without data: by data field, what is missing in the files of a response that is drawn. NULL: the data are as the files give them
+    GmMissing *missing_in_files;
 } GmData;
 
 // Reads the inputs, infers sizes, applies defaults, checks shapes, bounds and constraints, and fills Data. Variables that the inputs lack
 // are taken from `others` (or NULL), except sizes that arrays of the inputs determine, and arrays of another size. false after a message.
 bool gm_data_open(GmData *d, const GmModel *m, char **inputs, int n_inputs, const GmData *others);
+// For draws without data: responses may be left out, and all their values count as missing.
+bool gm_data_open_forward(GmData *d, const GmModel *m, char **inputs, int n_inputs);
+bool gm_is_drawn_response(const GmModel *m, int f);  // a data field of which there are draws, if it may miss
+void gm_data_take_drawn(GmData *d, const GmModel *m, int f, const void *elements);  // the response has these values, but for missing_in_files
 
 // Data that come after a fit, for its stored draws: what is known of the fit.
 typedef struct GmLater {
@@ -865,6 +880,32 @@ void gm_record_open(GmRecord *r, const GmOptions *o, int argc, char **argv);  //
 bool gm_record_write(GmRecord *r, const GmRecorded *of, const GmOptions *o, int status);
 bool gm_rerun_same(const GmRecord *r);  // whether the draws of `rerun` are those of its run; said
 void gm_record_close(GmRecord *r);
+
+// ---- forward.c: draws without data ----
+
+uint64_t gm_forward_seed(uint64_t seed);                                // of the draws, where runs have that seed
+bool gm_forward_possible(const GmModel *model, const GmOptions *o);     // whether the command is; false after a message
+bool gm_forward_is_parameter(const GmModel *model, const char *input);  // NAME=VALUE of an unknown
+// One draw of all unknowns that are not given and of all responses, into the state of one->chain. false: a fault, which is not said yet.
+bool gm_forward_draw(const GmModel *model, GmMemory *m, const GmData *d, GmRun *one);
+void gm_forward_hint(const GmModel *model, const GmData *d);  // after a fault of it: what may be the cause
+int gm_simulate(const GmModel *model, GmMemory *m, const GmData *d, const GmOptions *o, const GmRun *run);  // the status to exit with
+
+// ---- calibrate.c: simulation-based calibration ----
+
+// What the command needs of a run. draw: parameters and data of a simulation; fit: draws given these data, with so many sweeps of which
+// every thin-th is kept. Both run in a process of their own.
+typedef struct GmCalibrated {
+    void *of;
+    long columns;
+    const char *const *label;
+    bool *compared;  // columns that have ranks
+    int (*simulate)(void *of, long sim, double *truth);  // truth: by column, NaN where it is known later
+    // draws: [kept][column]; truth: what of it depends on the data
+    int (*fit)(void *of, long sim, long samples, int thin, double *truth, const double **draws);
+} GmCalibrated;
+
+int gm_calibrate(const GmCalibrated *c, const GmModel *model, const GmOptions *o);  // the status to exit with
 
 // ---- check.c ----
 

@@ -122,6 +122,7 @@ typedef struct GmRun {  // one run: everything that emitted code may read of it
     double *check_log_q, *check_size;  // and the absolute values of the terms of that sum to check_size
     long *check_ratios;                // the number of these kernels, by chain
     const GmMissing *missing;          // by data field
+    const unsigned char *given;        // by number of an unknown's stream: `forward` does not draw it. NULL: all are drawn
     long warmup;                       // sweeps before this one are warm-up: samplers may adapt
     int chain;                         // the current chain; set by kernels.h
     int inner_threads;                 // threads that share one chain's work
@@ -358,10 +359,9 @@ typedef struct GmModel {
     void (*restore_chain)(GmRun *one);
     // draws without data, of one->chain: all unknowns and replicates of responses; NULL: a model for modes, or not_forward says why not
     void (*forward)(GmRun *one);
-    // the same of what of these can be drawn: elements that the run does not keep
-    void (*draw_anew)(GmRun *one);
-    const GmLaw *laws;  // in order; the last one has no field. NULL: a model for modes
+    const GmLaw *laws;  // what can be drawn so, in order; the last one has no field. NULL: a model for modes
     const char *not_forward, *not_simulated;  // why unknowns cannot be drawn so, and why some response cannot; NULL: they can
+    int joint_as_written;  // log_joint has no auxiliaries, but for --check
     void (*refresh)(GmRun *run);            // after missing values were drawn: sums of responses
     double (*row_bytes)(const GmRun *run);  // of the matrix that row passes read
     long (*row_width)(const void *data);    // its columns; -1: several widths

@@ -425,7 +425,7 @@ static void put_data(Writer *w, const char *group, bool observed)
         const GmField *field = &w->model->data[f];
         const GmValue *v = gm_values_find(&w->d->data->values, field->name);
         const long size = gm_shape_size(&w->d->data->shape[f]);
-        if (!v || size == 0 || is_observed(w->model, f) != observed || is_of_draws(field->name) || is_extent(w->model, f)) continue;
+        if (!v || size == 0 || strcmp(v->source, "not given") == 0 || is_observed(w->model, f) != observed || is_of_draws(field->name) || is_extent(w->model, f)) continue;
         bytes += (double)size * sizeof(double);
         if (bytes > MOST_DATA) {
             gm_note("%s is not in the file of draws: there are more than %.0f MB of data", field->name, MOST_DATA / 1e6);
@@ -465,11 +465,12 @@ bool gm_netcdf_write(const GmDraws *d)
     if (done) {
         Writer w = {.d = d, .model = d->model};
         if (good(&w, lib.nc_create(out.part, NC_CLOBBER | NC_NETCDF4, &w.file))) {
-            put_draws(&w, "posterior", 0);
+            const bool prior = d->options->forward == GM_PRIOR;
+            put_draws(&w, prior ? "prior" : "posterior", 0);
             put_statistics(&w);
             put_log_prior(&w);
             put_draws(&w, "log_likelihood", GM_LOG_LIK);
-            put_draws(&w, "posterior_predictive", GM_REPLICATES);
+            put_draws(&w, prior ? "prior_predictive" : "posterior_predictive", GM_REPLICATES);
             put_data(&w, "observed_data", true);
             put_data(&w, "constant_data", false);
             good(&w, lib.nc_close(w.file));

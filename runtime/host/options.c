@@ -52,17 +52,20 @@ void gm_usage(FILE *to, const char *program)
     fprintf(to,
             "usage: %s [options] data...\n"
             "       %s map [options] data...\n"
+            "       %s prior|calibrate [options] data...\n"
+            "       %s simulate [options] parameters... data...\n"
             "       %s why NAME --chain C --draw D [options] data...\n"
             "       %s rerun NAME_run.json [-o NAME]  the draws of a run again, compared with them\n"
             "       %s relabel [options] DRAWS      labels of components made to agree over stored draws; relabel --help\n"
             "       %s predict [options] DRAWS --new DATA  predictions for new data from stored draws; predict --help\n",
-            program, program, program, program, program, program);
+            program, program, program, program, program, program, program, program);
 #define COMMAND(name, function, arguments, help) fprintf(to, "       %s %s\n", program, name " " arguments "  " help);
 #include "after/commands.def"
     gm_option_group_print(to, GROUP_DATA);
     gm_option_group_print(to, GROUP_RUN);
     gm_option_group_print(to, GROUP_MODE);
     gm_option_group_print(to, GROUP_WHY);
+    gm_option_group_print(to, GROUP_FORWARD);
     gm_option_group_print(to, GROUP_REPORT);
     static const char *const statuses[] = {
 #define STATUS(number, meaning) #number " " meaning,
@@ -141,7 +144,8 @@ char *gm_foreign_option(const char *text)
     for (size_t i = 0; i < n; i++)
         if (name[i] == '_') name[i] = '-';
     for (const GmOption *o = gm_option_table; o->id || o->name; o++)
-        if (o->id && o->name && o->group & (GROUP_RUN | GROUP_MODE | GROUP_WHY | GROUP_REPORT) && strcmp(o->name, name) == 0) same = o;
+        if (o->id && o->name && o->group & (GROUP_RUN | GROUP_MODE | GROUP_WHY | GROUP_FORWARD | GROUP_REPORT) &&
+            strcmp(o->name, name) == 0) same = o;
     free(name);
     return !same ? NULL : gm_format("--%s%s%s", same->name, same->argument ? " " : "", same->argument ? same->argument : "");
 }
@@ -402,6 +406,10 @@ static bool apply(int option, const char *text, GmOptions *out)
         return good;
     case OPT_WHY_DRAW: return whole("--draw", text, 1, INT_MAX, &out->why_draw);
     case OPT_WHY_DRAWS: out->why_draws = text; return true;
+    case OPT_FROM: out->from_prior = true; return value(OPT_FROM, text) >= 0;
+    case OPT_SETS: return whole("--sets", text, 1, INT_MAX, &out->sets);
+    case OPT_SIMS: return whole("--sims", text, 1, INT_MAX / 2, &out->sims);
+    case OPT_CALIBRATE_REPORT: out->report = text; return true;
     case OPT_METHOD:
         if ((k = value(OPT_METHOD, text)) >= 0) out->method = (GmMethod)k;
         return k >= 0;
@@ -499,6 +507,54 @@ static bool night_is_possible(GmOptions *o)
     return false;
 }
 
+// `prior`, `simulate` or `calibrate` and what goes with them, or none of it. false after a message. optind is moved past the word.
+static bool forward_is_whole(int argc, char **argv, GmOptions *o)
+{
+    static const char *const commands[] = {[GM_PRIOR] = "prior", [GM_SIMULATE] = "simulate", [GM_CALIBRATE] = "calibrate"};
+    for (int k = GM_PRIOR; k <= GM_CALIBRATE; k++)
+        if (optind < argc && strcmp(argv[optind], commands[k]) == 0) o->forward = (GmForward)k;
+    const char *foreign = (o->from_prior || o->sets) && o->forward != GM_SIMULATE         ? "simulate"
+                          : (o->sims || o->report) && o->forward != GM_CALIBRATE ? "calibrate"
+                                                                                 : NULL;
+    if (foreign) gm_error("--%s is for `%s %s`", o->from_prior ? "from" : o->sets ? "sets" : o->sims ? "sims" : "report", argv[0], foreign);
+    if (foreign || !o->forward) return !foreign;
+    optind++;
+    const char *name = commands[o->forward];
+    const char *draws = o->forward == GM_CALIBRATE ? NULL
+                        : o->warmup_given          ? "--warmup"
+                        : o->thin_given            ? "--thin"
+                        : o->method                ? "--method"
+                        : o->moves                 ? "--moves"
+                        : o->adapt_delta > 0       ? "--adapt-delta"
+                        : o->max_treedepth         ? "--max-treedepth"
+                        : o->init_file             ? "--init"
+                                                   : NULL;
+    const char *never = o->check                                               ? "--check"
+                        : o->compare_devices                                   ? "--compare-devices"
+                        : o->n_new_inputs                                      ? "--new"
+                        : o->requests || o->log_prior                          ? "--log-lik, --log-prior, --predict"
+                        : o->moments                                           ? "--moments"
+                        : o->profile                                           ? "--profile"
+                        : o->init_map                                          ? "--init map"
+                        : o->forward != GM_PRIOR && o->format_given            ? "--format"
+                        : o->forward == GM_SIMULATE && o->samples_given        ? "--samples (--sets K are data sets)"
+                        : o->checkpoint >= 0 || o->resume || o->append         ? "--checkpoint, --resume, --append"
+                        : o->until_ess > 0 || o->until_rhat > 0 || o->max_time > 0 || o->stop_on_divergence ? "rules that end a run"
+                        : o->save_warmup || o->status                          ? "--save-warmup, --status"
+                                                                               : NULL;
+    if (draws) gm_error("%s: draws are independent, without a Markov chain: %s has no meaning there", name, draws);
+    else if (never) gm_error("%s does not go with %s", name, never);
+    else if (o->device == GM_ON_GPU || (o->precision_given && o->precision != GM_DOUBLE))
+        gm_error("%s: simulations are made on the CPU; --device cpu, or neither --device nor --precision", name);
+    else if (o->forward == GM_SIMULATE && !o->output) gm_error("simulate: -o NAME is missing: the data sets are NAME_1.json, ...");
+    else {
+        o->device = GM_ON_CPU;
+        if (o->forward != GM_CALIBRATE) o->warmup = 0;
+        return true;
+    }
+    return false;
+}
+
 // -o NAME.nc asks for that format. false after a message.
 static bool format_fits(GmOptions *out)
 {
@@ -528,7 +584,7 @@ int gm_options(int argc, char **argv, GmOptions *out)
     optind = 0;  // glibc: start afresh, whoever called before
     opterr = 0;
     for (;;) {
-        const int option = gm_option_next(gm_option_table, GROUP_DATA | GROUP_RUN | GROUP_MODE | GROUP_WHY | GROUP_REPORT, argc, argv);
+        const int option = gm_option_next(gm_option_table, GROUP_DATA | GROUP_RUN | GROUP_MODE | GROUP_WHY | GROUP_FORWARD | GROUP_REPORT, argc, argv);
         if (option == GM_OPTIONS_END) break;
         if (option == OPT_HELP) {
             gm_usage(stdout, argv[0]);
@@ -542,7 +598,7 @@ int gm_options(int argc, char **argv, GmOptions *out)
             const char letter[] = {'-', (char)optopt, 0};
             const char *flag = optopt > 0 && optopt < 128 ? letter : argv[optind - 1];
             if (option == GM_OPTION_WITHOUT_VALUE) gm_error("%s: a value is missing; try --help", flag);
-            else gm_option_refused("", GROUP_RUN | GROUP_MODE | GROUP_WHY | GROUP_REPORT, flag);
+            else gm_option_refused("", GROUP_RUN | GROUP_MODE | GROUP_WHY | GROUP_FORWARD | GROUP_REPORT, flag);
             return GM_EXIT_USAGE;
         }
         if (!apply(option, optarg, out)) return GM_EXIT_USAGE;
@@ -560,7 +616,7 @@ int gm_options(int argc, char **argv, GmOptions *out)
                                  : "iterations N");
         return GM_EXIT_USAGE;
     }
-    if (!why_is_whole(argc, argv, out)) return GM_EXIT_USAGE;
+    if (!why_is_whole(argc, argv, out) || !forward_is_whole(argc, argv, out)) return GM_EXIT_USAGE;
     if (out->map) {
         optind++;
         out->chains = out->starts ? out->starts : MAP_STARTS;
@@ -665,6 +721,7 @@ int gm_options_later(int argc, char **argv, GmOptions *out)
 void gm_options_close(GmOptions *o)
 {
     free((char *)o->output);
+    free((char *)o->ranks);
     free(o->inputs);
     free(o->new_inputs);
     free(o->levels);

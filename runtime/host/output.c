@@ -70,6 +70,12 @@ static bool all_may_be_written(const GmOptions *o, bool levels, bool asks)
 {
     const char *name = o->output;
     if (levels && !may_be_written(asks, gm_format("%s_levels.json", name))) return false;
+    if (o->forward == GM_SIMULATE) {
+        for (long k = 1; k <= (o->sets ? o->sets : 1); k++)
+            if (!may_be_written(asks, gm_format("%s_%ld.json", name, k)) || !may_be_written(asks, gm_format("%s_%ld_truth.json", name, k)))
+                return false;
+        return true;
+    }
     if (o->map)
         return may_be_written(asks, gm_format("%s.csv", name)) && may_be_written(asks, gm_format("%s.json", name)) &&
                may_be_written(asks, gm_format("%s_trace.csv", name));
@@ -86,6 +92,8 @@ static bool all_may_be_written(const GmOptions *o, bool levels, bool asks)
 
 bool gm_outputs_may_be_written(const GmOptions *o, bool levels)
 {
+    if (o->forward == GM_CALIBRATE)
+        return !o->ranks || o->overwrite || may_be_written(true, gm_format("%s_ranks.csv", o->ranks));
     if (!o->output || o->check || o->compare_devices) return true;
     if (!all_may_be_written(o, levels, false)) return false;
     if (o->overwrite || o->goes_on) return true;

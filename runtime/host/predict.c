@@ -500,7 +500,7 @@ static void copy_responses(const Later *p, int chain, bool back)
 static void draw_anew(const Later *p, GmRun *one)
 {
     copy_responses(p, one->chain, false);
-    p->model->draw_anew(one);
+    p->model->forward(one);
     copy_responses(p, one->chain, true);
 }
 

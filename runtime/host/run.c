@@ -48,6 +48,9 @@ typedef struct Fit {
     GmLive *live;  // of --status, or NULL
     int status;    // with which it has ended
     bool watches;  // for divergent transitions
+    char *compared;           // `calibrate`: names of what has ranks, or NULL
+    const struct Fit *truth;  // `calibrate`: whose state the data were drawn from, or NULL
+    double truth_lp;          // the log joint density there
 } Fit;
 
 static void fit_close(Fit *f)
@@ -72,6 +75,7 @@ static void fit_close(Fit *f)
     gm_why_close(&f->why);
     gm_options_close(&f->options);
     gm_levels_forget();
+    free(f->compared);
     free(f->run.check_log_q);
     free(f->run.check_size);
     free(f->run.check_ratios);
@@ -468,7 +472,8 @@ static int finish(Fit *f, int status)
         status = GM_EXIT_FAULT;
     status = record(f, status);
     FILE *const notes = f->options.summary_form == GM_SUMMARY_TEXT ? stdout : stderr;
-    if (f->options.summary && f->draws.kept > 0 && gm_summary_print(stdout, &f->draws, f->model, &f->memory, &f->options))
+    if (f->options.summary && f->draws.kept > 0 && gm_summary_print(stdout, &f->draws, f->model, &f->memory, &f->options) &&
+        !f->options.forward)
         note_missing(notes, f);
     if (f->options.summary && f->draws.kept > 0 && f->moments) gm_moments_print(notes, f->moments, &f->data.levels);
     if (f->options.summary && f->draws.kept > 0) gm_labels_note(notes, f->model, &f->memory, &f->data, &f->draws);
@@ -482,6 +487,7 @@ static int finish(Fit *f, int status)
     if (f->new_data && f->draws.kept > 0 && is_in_order(status) && !gm_new_data_take(f->new_data, notes, &f->options, &f->draws))
         status = gm_interrupted() ? GM_EXIT_INTERRUPTED : GM_EXIT_FAULT;
     if (f->options.quiet || f->sweeps == 0) return status;
+    if (f->options.forward) f->first = f->sweeps;  // no sweeps were made
     if (f->options.output && f->draws.kept > 0 && (is_in_order(status) || status == GM_EXIT_INTERRUPTED)) note_files(&f->options);
     else if (!f->options.output) gm_note("the draws are not written to files; -o NAME does that");
     char median[60] = "";
@@ -494,9 +500,180 @@ static int finish(Fit *f, int status)
     return status;
 }
 
+// ---- draws without data ----
+
+// `prior`: the draws, each by itself.
+static int sample_prior(Fit *f)
+{
+    const GmOptions *o = &f->options;
+    int status = GM_EXIT_OK;
+    f->run.requests = 0;  // replicates are drawn with the unknowns
+    f->derived = f->model->derive_chain && gm_draws_need_derived(&f->draws, f->model);
+    f->draws.begun = f->draws.sampling = gm_seconds();
+    for (int c = 0; c < o->chains; c++) gm_draws_begin(&f->draws, &f->run, NULL, NULL, c);
+    GmRun one = f->run;
+    one.inner_threads = 1;
+    for (long k = 0; k < o->samples && status == GM_EXIT_OK; k++) {
+        for (one.chain = 0; one.chain < o->chains && status == GM_EXIT_OK; one.chain++) {
+            one.sweep = k;
+            if (!gm_forward_draw(f->model, &f->memory, &f->data, &one)) status = GM_EXIT_FAULT;
+            else if (!keep(f, &one, &f->draws, k)) status = GM_EXIT_FAULT;
+            if (gm_fault_raised()) status = GM_EXIT_FAULT;
+        }
+        if (status == GM_EXIT_OK) f->draws.kept = k + 1;
+        if (gm_interrupted()) status = GM_EXIT_INTERRUPTED;
+    }
+    f->sweeps = f->draws.kept;
+    if (status == GM_EXIT_FAULT && gm_fault_raised()) {
+        gm_fault_print(f->model, &f->memory, NULL);
+        gm_forward_hint(f->model, &f->data);
+        gm_fault_clear();
+    }
+    return status;
+}
+
+static int start(Fit *f);
+
+static double in_state(const Fit *f, const GmColumn *c)
+{
+    const void *array = gm_state_array(f->model, &f->memory, 0, c->field);
+    if (f->model->state[c->field].type != GM_INT) return ((const double *)array)[c->element];
+    const int32_t x = ((const int32_t *)array)[c->element];
+    return x == GM_MISSING_INT ? NAN : (double)x;
+}
+
+// `calibrate`: parameters and data of a simulation. The data of f are those from here on.
+static int simulate_once(void *of, long sim, double *truth)
+{
+    Fit *f = of;
+    GmRun one = f->run;
+    one.inner_threads = 1;
+    one.requests = 0;
+    one.first_chain = (int)sim;
+    if (!gm_forward_draw(f->model, &f->memory, &f->data, &one)) {
+        gm_fault_print(f->model, &f->memory, NULL);
+        gm_forward_hint(f->model, &f->data);
+        return GM_EXIT_FAULT;
+    }
+    if (f->model->derive_chain && gm_draws_need_derived(&f->draws, f->model)) f->model->derive_chain(&one);
+    for (long c = 0; c < f->draws.n_columns; c++) truth[c] = f->draws.column[c].field < 0 ? NAN : in_state(f, &f->draws.column[c]);
+    if (f->model->restore_chain) f->model->restore_chain(&one);
+    for (int k = 0; k < f->model->n_data; k++)
+        if (gm_is_drawn_response(f->model, k))
+            gm_data_take_drawn(&f->data, f->model, k, gm_state_array(f->model, &f->memory, 0, f->model->data[k].imputed_field - 1));
+    return GM_EXIT_OK;
+}
+
+// A run with these data, in a process that ends afterwards: nothing is given back.
+static int fit_once(void *of, long sim, long samples, int thin, double *truth, const double **draws)
+{
+    const Fit *from = of;
+    Fit *f = gm_alloc(1, sizeof *f);
+    *f = (Fit){.model = from->model, .options = from->options, .data = from->data, .truth = from, .truth_lp = NAN};
+    f->options.forward = GM_FROM_DATA;
+    f->options.samples = samples;
+    f->options.thin = thin;
+    f->options.first_chain = (int)sim + 1;
+    f->options.threads = 1;
+    gm_stop_open(&f->stop);
+    const int status = start(f);
+    if (status != GM_EXIT_OK || f->draws.kept < samples) return status == GM_EXIT_OK ? GM_EXIT_FAULT : status;
+    for (long c = 0; c < f->draws.n_columns; c++)
+        if (f->draws.column[c].field == GM_COLUMN_LP) truth[c] = f->truth_lp;
+    *draws = f->draws.memory;
+    return GM_EXIT_OK;
+}
+
+// The log joint density of the simulated data and the values that they follow from.
+static void density_of_truth(Fit *f)
+{
+    const GmModel *model = f->model;
+    if (!f->options.log_joint) return;
+    for (int k = 0; k < model->n_state; k++) {
+        const GmField *field = &model->state[k];
+        const int source = field->role == GM_IMPUTED ? gm_data_of_imputed(model, k) : -1;
+        if (field->part_of || !(gm_is_unknown(field->role) || (source >= 0 && f->data.missing[source].count > 0))) continue;
+        memcpy(gm_state_array(model, &f->memory, 0, k), gm_state_array(model, &f->truth->memory, 0, k),
+               (size_t)gm_shape_size(&f->memory.shape[k]) * (field->type == GM_INT ? sizeof(int32_t) : sizeof(double)));
+    }
+    if (model->setup) model->setup(&f->run);
+    f->truth_lp = model->log_joint(&f->run, 0);
+}
+
+enum { SMALL = 100 };  // larger arrays of latents are compared on request only
+
+// Parameters, small definitions and latents, separated by commas; the caller frees.
+static char *compared_names(const Fit *f)
+{
+    char *all = gm_copy_text("");
+    for (int k = 0; k < f->model->n_state; k++) {
+        const GmField *field = &f->model->state[k];
+        const bool small = gm_shape_size(&f->memory.shape[k]) <= SMALL;
+        bool made = false;
+        for (int j = 0; j < f->model->n_state; j++) made |= f->model->state[j].part_of == k + 1;
+        if (made || field->on_request ||
+            !(field->role == GM_PARAMETER || ((field->role == GM_LATENT || field->role == GM_DERIVED) && small)))
+            continue;
+        char *more = gm_format("%s%s%s", all, *all ? "," : "", field->name);
+        free(all);
+        all = more;
+    }
+    return all;
+}
+
+static int calibrate(Fit *f)
+{
+    const GmModel *model = f->model;
+    bool *compared = gm_alloc((size_t)f->draws.n_columns, sizeof *compared);
+    const char **label = gm_alloc((size_t)f->draws.n_columns, sizeof *label);
+    for (long c = 0; c < f->draws.n_columns; c++) {
+        const int k = f->draws.column[c].field;
+        label[c] = gm_column_label(&f->draws, model, &f->memory, c, '[');
+        compared[c] = k == GM_COLUMN_LP || (k >= 0 && model->state[k].role != GM_DIAGNOSTIC);
+    }
+    const GmCalibrated all = {.of = f,
+                              .columns = f->draws.n_columns,
+                              .label = label,
+                              .compared = compared,
+                              .simulate = simulate_once,
+                              .fit = fit_once};
+    const int status = gm_calibrate(&all, model, &f->options);
+    for (long c = 0; c < f->draws.n_columns; c++) free((char *)label[c]);
+    free(label);
+    free(compared);
+    return status;
+}
+
+// Options of the runs that `calibrate` makes, which have no files.
+static void settle_calibrate(Fit *f)
+{
+    GmOptions *o = &f->options;
+    o->chains = 1;
+    o->summary = true;  // draws stay in memory
+    o->log_joint = o->log_joint && f->model->joint_as_written;
+    o->refresh = 0;
+    o->ranks = o->output;
+    o->output = NULL;
+}
+
+static bool open_data(Fit *f)
+{
+    GmOptions *o = &f->options;
+    if (f->truth) return true;  // they are there
+    if (!o->forward) return gm_data_open(&f->data, f->model, o->inputs, o->n_inputs, NULL);
+    char **inputs = gm_alloc((size_t)o->n_inputs + 1, sizeof *inputs);
+    int n = 0;
+    for (int i = 0; i < o->n_inputs; i++)
+        if (o->forward != GM_SIMULATE || !gm_forward_is_parameter(f->model, o->inputs[i])) inputs[n++] = o->inputs[i];
+    const bool good = gm_data_open_forward(&f->data, f->model, inputs, n);
+    free(inputs);
+    return good;
+}
+
 static int sample_and_finish(Fit *f)
 {
-    const int status = sample(f);
+    const int status = f->options.forward == GM_PRIOR ? sample_prior(f) : sample(f);
+    if (f->truth) return status == GM_EXIT_FAULT ? (gm_fault_print(f->model, &f->memory, NULL), status) : status;
     return status == GM_EXIT_USAGE ? status : finish(f, status);  // then nothing was begun, which was said
 }
 
@@ -627,15 +804,23 @@ static int start(Fit *f)
         gm_error("this program looks for modes: FIT map ... Without --method em, gmc %s makes one that draws", model->source);
         return GM_EXIT_USAGE;
     }
-    omp_set_num_threads(o->threads);
+    if (o->forward && !gm_forward_possible(model, o)) return GM_EXIT_USAGE;
+    if (o->forward == GM_CALIBRATE) settle_calibrate(f);
+    if (o->forward == GM_PRIOR) o->log_joint = false;
+    const int threads = o->forward == GM_CALIBRATE ? 1 : o->threads;  // processes have no threads of their own
+    omp_set_num_threads(threads);
     if (o->why && !gm_why_open(&f->why, model, o)) return GM_EXIT_USAGE;
-    if (!gm_together_possible(model, o) || !hmc_possible(model, o) || !gm_levels_ask(o)) return GM_EXIT_USAGE;
-    if (!gm_checkpoint_open(&f->checkpoint, o) || !gm_data_open(&f->data, model, o->inputs, o->n_inputs, NULL) ||
+    if (!gm_together_possible(model, o) || !hmc_possible(model, o) || (!f->truth && !gm_levels_ask(o))) return GM_EXIT_USAGE;
+    if (!gm_checkpoint_open(&f->checkpoint, o) || !open_data(f) ||
         !gm_checkpoint_data(&f->checkpoint, model, &f->data) ||
-        !gm_memory_open(&f->memory, model, &f->data, o->chains, o->requests, o->map))
+        !gm_memory_open(&f->memory, model, &f->data, o->chains, o->forward ? GM_REPLICATES : o->requests, o->map))
         return GM_EXIT_USAGE;
     if (o->check) gm_sparse_checked();
     if (o->check || o->map || o->init_map) gm_rows_evaluated();
+    if (o->forward == GM_PRIOR && !model->not_simulated && model->observed) o->requests = GM_REPLICATES;
+    if (o->forward == GM_PRIOR && model->not_simulated) gm_note("prior: no responses are drawn. %s", model->not_simulated);
+    char *names = o->forward == GM_CALIBRATE && !o->params ? compared_names(f) : NULL;
+    if (names) o->params = f->compared = names;
     f->chain_kept = gm_alloc((size_t)o->chains, sizeof *f->chain_kept);
     f->chain_failed = gm_alloc((size_t)o->chains, sizeof *f->chain_failed);
     f->run = (GmRun){.data = f->data.data,
@@ -643,8 +828,8 @@ static int start(Fit *f)
                      .state_size = model->state_size,
                      .chains = o->chains,
                      .first_chain = o->first_chain - 1,
-                     .seed = o->seed,
-                     .threads = o->threads,
+                     .seed = o->forward ? gm_forward_seed(o->seed) : o->seed,
+                     .threads = threads,
                      .missing = f->data.missing,
                      .warmup = o->warmup,
                      .accept = o->adapt_delta,
@@ -658,13 +843,13 @@ static int start(Fit *f)
         return GM_EXIT_USAGE;
     if (o->compare_devices) return compare_devices(f);
     if (o->why && !gm_why_find(&f->why, model, &f->memory, &f->data, o)) return GM_EXIT_USAGE;
-    if (!o->check && !o->map && !gm_draws_open(&f->draws, model, &f->memory, &f->data, o)) return GM_EXIT_USAGE;
+    if (!o->check && !o->map && o->forward != GM_SIMULATE && !gm_draws_open(&f->draws, model, &f->memory, &f->data, o)) return GM_EXIT_USAGE;
     if (f->draws.column && o->output && o->format != GM_FORMAT_CSV && !(gm_netcdf_open() && gm_netcdf_may_hold(&f->draws)))
         return GM_EXIT_USAGE;
     if (o->moments && !(f->moments = gm_moments_open(model, &f->memory, o))) return GM_EXIT_USAGE;
     if (!early_open(f)) return GM_EXIT_USAGE;
     if (!o->check && o->n_new_inputs && !(f->new_data = gm_new_data_open(model, o, &f->data, &f->memory, &f->draws))) return GM_EXIT_USAGE;
-    if (!gm_outputs_may_be_written(o, f->data.levels.n > 0))  // now all that is read is known
+    if (!f->truth && !gm_outputs_may_be_written(o, f->data.levels.n > 0))  // now all that is read is known
         return GM_EXIT_USAGE;
     gm_record_open(&f->record, o, f->argc, f->argv);
     gm_signals_catch();
@@ -677,10 +862,13 @@ static int start(Fit *f)
         gm_note("%s: %d chain%s, seed %llu, on GPU %d (%s, %s precision)", model->name, o->chains, o->chains > 1 ? "s" : "",
                 (unsigned long long)o->seed, f->device->ordinal, f->device->name, gm_precision_names[f->device->precision]);
         gm_device_note_memory(f->device);
-    } else if (!o->map) gm_note("%s: %d chain%s, seed %llu", model->name, o->chains, o->chains > 1 ? "s" : "", (unsigned long long)o->seed);
+    } else if (o->forward == GM_PRIOR)
+        gm_note("%s: %ld independent draws from the prior in each of %d file%s, seed %llu", model->name, o->samples, o->chains,
+                o->chains > 1 ? "s" : "", (unsigned long long)o->seed);
+    else if (!o->map && !o->forward) gm_note("%s: %d chain%s, seed %llu", model->name, o->chains, o->chains > 1 ? "s" : "", (unsigned long long)o->seed);
     if (o->profile && !f->device) f->update_seconds = gm_alloc((size_t)model->n_updates, sizeof *f->update_seconds);
-    f->run.inner_threads = o->threads;
-    gm_linalg_threads(o->threads);
+    f->run.inner_threads = threads;
+    gm_linalg_threads(threads);
     if (model->setup) model->setup(&f->run);
     if (f->device && o->map && !gm_fault_raised()) {
         if (model->setup) model->setup(&f->turns);
@@ -700,6 +888,14 @@ static int start(Fit *f)
         return GM_EXIT_USAGE;
     }
     gm_signals_wait();
+    if (o->forward == GM_PRIOR) return sample_and_finish(f);
+    if (o->forward == GM_SIMULATE) return gm_simulate(model, &f->memory, &f->data, o, &f->run);
+    if (o->forward == GM_CALIBRATE) return calibrate(f);
+    if (f->truth) {
+        density_of_truth(f);
+        if (!gm_initial(model, &f->memory, &f->data, o, &f->run)) return GM_EXIT_USAGE;
+        if (model->setup) model->setup(&f->run);
+    }
     if (o->map) {
         const int found = gm_map(model, &f->run, f->device ? &f->turns : NULL, &f->memory, &f->data, o);
         return found == GM_EXIT_OK && !write_levels(f) ? GM_EXIT_FAULT : found;

@@ -375,7 +375,8 @@ static void put_in_order(Search *s)
         progress = false;
         for (Forward **at = &s->first; *at;) {
             Forward *f = *at;
-            if (f->into && (f->refused || waits(s, f))) {
+            // an unknown that has no law here may be given, and others then have theirs
+            if (f->into && (f->refused ? f->for_responses : waits(s, f))) {
                 at = &f->next;
                 continue;
             }
