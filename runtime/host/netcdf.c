@@ -3,6 +3,7 @@
 //   NAME.nc    posterior             a(chain, draw, J), J = Aitkin, Anoka, ...        sample_stats     lp, diverging, energy, ...
 //              log_likelihood        y(chain, draw, N), of --log-lik                  observed_data    y(N)
 //              posterior_predictive  y(chain, draw, N), of --predict                  constant_data    x(N)
+//              predictions           y(chain, draw, N), of `predict`, and so on
 //
 // The layout is "InferenceData schema specification" of ArviZ. An HDF5 file that is cut off while it grows cannot be read, so draws stay in
 // memory and the file is written at the end, under a temporary name: it is whole, or not there. netcdf-c is opened while the program runs;
@@ -347,16 +348,18 @@ static void put_field(Writer *w, Group *g, const char *name, int f, long first, 
     free(place);
 }
 
-static void put_draws(Writer *w, const char *group, int request)
+// Quantities that runs request so, 0: those that are always there; also: another request, or the same.
+static void put_draws(Writer *w, const char *group, int request, int also)
 {
     const GmDraws *d = w->d;
     Group g = {0};
     for (long first = 0, last; first < d->n_columns; first = last) {
         const int f = d->column[first].field;
         for (last = first + 1; last < d->n_columns && d->column[last].field == f;) last++;
-        if (f < 0 || gm_draws_diagnostic(d, w->model, first) || w->model->state[f].on_request != request) continue;
+        const int by = f < 0 ? -1 : w->model->state[f].on_request;
+        if ((by != request && by != also) || gm_draws_diagnostic(d, w->model, first)) continue;
         if (!g.id) g = group_open(w, group);
-        put_field(w, &g, request ? observed_name(w->model, f) : w->model->state[f].name, f, first, last - first);
+        put_field(w, &g, by ? observed_name(w->model, f) : w->model->state[f].name, f, first, last - first);
     }
     if (g.id && !request) {
         char seed[40];
@@ -440,6 +443,25 @@ static void put_data(Writer *w, const char *group, bool observed)
 
 // ---- the file ----
 
+static void put_run(Writer *w, bool prior)
+{
+    put_draws(w, prior ? "prior" : "posterior", 0, 0);
+    put_statistics(w);
+    put_log_prior(w);
+    put_draws(w, "log_likelihood", GM_LOG_LIK, GM_LOG_LIK);
+    put_draws(w, prior ? "prior_predictive" : "posterior_predictive", GM_REPLICATES, GM_REPLICATES);
+    put_data(w, "observed_data", true);
+    put_data(w, "constant_data", false);
+}
+
+// Of new data. Their densities are no log-likelihoods of the fit, which leave-one-out cross-validation would read.
+static void put_predictions(Writer *w)
+{
+    put_draws(w, "predictions", 0, GM_REPLICATES);
+    put_draws(w, "predictions_log_density", GM_LOG_LIK, GM_LOG_LIK);
+    put_data(w, "predictions_constant_data", false);
+}
+
 bool gm_netcdf_may_hold(const GmDraws *d)
 {
     for (long k = 0; k < d->n_columns; k++) {
@@ -465,14 +487,8 @@ bool gm_netcdf_write(const GmDraws *d)
     if (done) {
         Writer w = {.d = d, .model = d->model};
         if (good(&w, lib.nc_create(out.part, NC_CLOBBER | NC_NETCDF4, &w.file))) {
-            const bool prior = d->options->forward == GM_PRIOR;
-            put_draws(&w, prior ? "prior" : "posterior", 0);
-            put_statistics(&w);
-            put_log_prior(&w);
-            put_draws(&w, "log_likelihood", GM_LOG_LIK);
-            put_draws(&w, prior ? "prior_predictive" : "posterior_predictive", GM_REPLICATES);
-            put_data(&w, "observed_data", true);
-            put_data(&w, "constant_data", false);
+            if (d->options->later) put_predictions(&w);
+            else put_run(&w, d->options->forward == GM_PRIOR);
             good(&w, lib.nc_close(w.file));
         }
         done = !w.error;

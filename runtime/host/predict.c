@@ -383,6 +383,9 @@ static bool keep_law(Later *p, const GmLaw *l)
         return false;
     }
     keeps[0] = anew == 0;
+    if (anew && !l->data)
+        gm_note("%s: %ld of %ld elements are drawn from their law, given each stored draw%s", field->name, anew, size,
+                p->o.requests & GM_LOG_LIK ? "; new responses say nothing of them here" : "");
     p->draws_anew |= anew > 0;
     if (!anew || !l->refused) return true;
     gm_error("predict: %s cannot be drawn from its law: %s", l->data ? p->model->data[l->data - 1].name : field->name, l->refused);
@@ -555,16 +558,23 @@ static Told tell(double *x, long n, const GmOptions *o, bool log_lik)
     Told t = {.log_mean = log_lik ? log_mean_exp(x, n) : NAN};
     bool none = false;
     for (long i = 0; i < n; i++) {
-        const double change = x[i] - t.mean;
         none |= isnan(x[i]);
-        t.mean += isfinite(change) ? change / (double)(i + 1) : change;
+        if (!isfinite(x[i]) || !isfinite(t.mean)) {  // a density that is 0 has a logarithm
+            t.mean += x[i];
+            continue;
+        }
+        const double change = x[i] - t.mean;
+        t.mean += change / (double)(i + 1);
         squares += change * (x[i] - t.mean);
     }
     t.sd = n > 1 && isfinite(t.mean) ? sqrt(squares / (double)(n - 1)) : NAN;
     if (none) t.mean = NAN;
     const int n_quantiles = percentages(o, percent);
     if (!none) qsort(x, (size_t)n, sizeof *x, gm_ascending);
-    for (int k = 0; k < n_quantiles; k++) t.quantile[k] = none ? NAN : gm_quantile(x, n, percent[k] / 100);
+    for (int k = 0; k < n_quantiles; k++) {
+        const double q = none ? NAN : gm_quantile(x, n, percent[k] / 100), at = percent[k] / 100 * (double)(n - 1);
+        t.quantile[k] = none || !isnan(q) ? q : x[(long)at];  // between infinities
+    }
     return t;
 }
 
@@ -629,11 +639,13 @@ static void print_density(FILE *to, const Later *p, const Told *told, long first
     }
     const char *name = p->model->state[d->column[first].field].name;
     if (rows == 1) fprintf(to, "%s: the log predictive density of the value is %.6g\n", name, sum);
-    else if (rows > 1)
-        fprintf(to,
-                "%s: elpd %.6g, the sum of the log predictive densities of %ld values (standard error %.3g, %.6g each); of all of them "
-                "together %.6g\n",
-                name, sum, rows, sqrt(squares / (double)(rows - 1) * (double)rows), mean, log_mean_exp(total, n));
+    else if (rows > 1) {
+        fprintf(to, "%s: elpd %.6g, the sum of the log predictive densities of %ld values (standard error %.3g, %.6g each)", name, sum,
+                rows, sqrt(squares / (double)(rows - 1) * (double)rows), mean);
+        const double together = log_mean_exp(total, n);
+        if (isfinite(together)) fprintf(to, "; of all of them together %.6g", together);
+        fputc('\n', to);
+    }
     free(total);
     free(x);
 }
