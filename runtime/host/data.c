@@ -411,7 +411,9 @@ static bool all_there(const GmData *d, const GmModel *m, int n_inputs, const GmL
         if (may_be_absent(d, m, f, later != NULL) || gm_values_find(&d->values, field->name)) continue;
         char *declared = gm_declared_text(field, NULL);
         const char *near = near_name(&d->values, field->name);
-        gm_error("  %-40s %s%s%s%s%s", declared, place(field), near ? "; there is a `" : "", near ? near : "", near ? "`" : "",
+        if (later && field->needed_for) gm_error("  %-40s %s; it may not be left out: %s", declared, place(field), field->needed_for);
+        else
+            gm_error("  %-40s %s%s%s%s%s", declared, place(field), near ? "; there is a `" : "", near ? near : "", near ? "`" : "",
                  is_extent(m, f) ? "; or from the size of an array" : "");
         free(declared);
     }

@@ -162,7 +162,7 @@ typedef struct GmOptions {
     bool save_warmup;    // sweeps of warm-up are kept in files of their own
     double adapt_delta;  // mean acceptance that step sizes aim at; 0: as the model has it
     int max_treedepth;   // 0: as the model has it
-    bool later, new_levels, same_rows;  // `predict`: for new data, from stored draws; --new-levels draw; --same-rows
+    bool later, new_levels, same_rows, new_sums;  // `predict`: for new data, from stored draws; its options
 } GmOptions;
 
 // Reads argv. Returns -1 to go on, or the status to exit with (after --help, --version or a bad flag).

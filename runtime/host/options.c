@@ -704,6 +704,7 @@ int gm_options_later(int argc, char **argv, GmOptions *out)
         else if (option < 0) gm_option_refused("predict: ", GROUP_LATER, argv[optind - 1]);
         if (option < 0) return GM_EXIT_USAGE;
         if (option == OPT_SAME_ROWS) out->same_rows = true;
+        else if (option == OPT_NEW_SUMS) out->new_sums = true;
         else if (option == OPT_LATER_DATA) out->inputs[out->n_inputs++] = optarg;
         else if (option == OPT_NEW_LEVELS) {
             if ((k = value(OPT_NEW_LEVELS, optarg)) < 0) return GM_EXIT_USAGE;

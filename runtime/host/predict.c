@@ -244,6 +244,18 @@ static Kind kind_of(const Later *p, int f, int k, int *size)
     return BY_NUMBER;
 }
 
+// Sums over rows that quantities of a row read would be those of other rows than in the fit. false after a message.
+static bool sums_are_meant(const Later *p)
+{
+    bool new = false;
+    for (int f = 0; f < p->model->n_data; f++) new |= gm_counts_rows(p->model, f) && is_new_size(p, f);
+    if (!p->model->sum_over_rows || p->o.new_sums || !new) return true;
+    gm_error("predict: %s: with new rows it is another one than in the fit. Make it data of the model, or --new-sums takes that of the new "
+             "rows",
+             p->model->sum_over_rows);
+    return false;
+}
+
 // ---- which element is which ----
 
 static bool is_unknown(const GmField *f) { return f->role == GM_PARAMETER || f->role == GM_LATENT; }
@@ -365,6 +377,18 @@ static bool anew_at(const Later *p, const GmLaw *l, long element)
     return p->from[f] && p->from[f][element] < 0;
 }
 
+// All rows are drawn at once: new ones would depend on those of the fit, which are not there. false after a message.
+static bool rows_are_apart(const Later *p, const GmLaw *l, long anew)
+{
+    const GmField *field = &p->model->state[l->field - 1];
+    int size;
+    if (l->at_once || !field->rank || p->o.new_levels || !(l->data || anew) || kind_of(p, l->field - 1, 0, &size) != BY_ROW) return true;
+    gm_error("predict: %s has one law for all rows that %s counts (%s), and those of the fit are not among them: --new-levels draw draws "
+             "others, which do not depend on those of the fit",
+             l->data ? p->model->data[l->data - 1].name : field->name, p->model->data[size].name, field->where);
+    return false;
+}
+
 // Elements that are drawn at once are all kept, or none is. false after a message.
 static bool keep_law(Later *p, const GmLaw *l)
 {
@@ -383,6 +407,7 @@ static bool keep_law(Later *p, const GmLaw *l)
         return false;
     }
     keeps[0] = anew == 0;
+    if (!rows_are_apart(p, l, anew)) return false;
     if (anew && !l->data)
         gm_note("%s: %ld of %ld elements are drawn from their law, given each stored draw%s", field->name, anew, size,
                 p->o.requests & GM_LOG_LIK ? "; new responses say nothing of them here" : "");
@@ -763,7 +788,7 @@ int gm_predict(const GmModel *model, int argc, char **argv)
                                       : "predict: there is nothing to compute: the model has no responses, no predict block and no "
                                         "definitions of unknowns");
         else if (gm_levels_ask(&p.o) && read_draws(&p, argv + optind, argc - optind) && learn_sizes(&p) && levels_agree(&p) &&
-                 open_data(&p) && match_all(&p) && prepare(&p))
+                 open_data(&p) && sums_are_meant(&p) && match_all(&p) && prepare(&p))
             status = run(&p);
     }
     if (!gm_files_unchanged() && status == GM_EXIT_OK) status = GM_EXIT_FAULT;

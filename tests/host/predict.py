@@ -389,6 +389,26 @@ told(later["h.40"] == stored["h.40"], "states of a series that goes on")
 uniform("the next state", [phi((later["h.41"][d] - stored["h.40"][d]) / stored["w"][d]) for d in range(4000)])
 uniform("and the one after it", [phi((later["h.42"][d] - later["h.41"][d]) / stored["w"][d]) for d in range(4000)])
 
+# ---- rows that are not on their own ----
+
+standardised = program("standardised", """data { int N; vector[N] x; vector[N] y; }
+let { for (i in 1:N) z[i] = (x[i] - mean(x)) / sd(x); }
+prior { a ~ normal(0, 10); b ~ normal(0, 10); s ~ half_normal(0, 5); } likelihood { for (i in 1:N) y[i] ~ normal(a + b * z[i], s); }
+predict { R2 = 1 - square(s) / variance(x); }""")
+put("xy.json", json.dumps({"x": [1, 2, 3, 4, 6], "y": [1.1, 1.9, 3.2, 3.9, 6.1]}))
+put("x.json", json.dumps({"x": [5, 7]}))
+stored = fit(standardised, "xy.json", name="z")
+refused("a mean over rows, for a row", standardised, "reads a sum over all rows, such as a mean", "--new", "x.json", name="z")
+later, _ = predict(standardised, "--new", "x.json", "--new-sums", "--params", "all", name="z")
+told(abs(later["R2"][7] - 1 + stored["s"][7]**2 / 2) < 1e-9, "--new-sums takes those of the new rows")
+process = program("process", """data { int N; vector[N] x; vector[N] y; }
+prior { a ~ half_normal(0, 2); }
+likelihood { y ~ multi_normal(rep_vector(0, N), gp_exp_quad_cov(x, a, 1) + diag_matrix(rep_vector(0.1 * square(a), N))); }""")
+stored = fit(process, "xy.json", name="gp", samples=200)
+refused("rows of one law", process, "y has one law for all rows that N counts", "--new", "x.json", name="gp")
+later, _ = predict(process, "--new", "x.json", "--new-levels", "draw", name="gp")
+uniform("others of that law", [phi(later["y_rep.1"][d] / stored["a"][d] / math.sqrt(1.1)) for d in range(400)])
+
 # ---- what has no law of its own ----
 
 flat = program("flat", """data { int N, J; int<lower=1, upper=J> j[N]; vector[N] y; }

@@ -342,6 +342,54 @@ static void refuse_beside(Search *s, Forward *f)
     }
 }
 
+// ---- sums over rows ----
+
+typedef struct Rows {
+    const Graph *g;
+    const Expr *size;  // the number of rows
+} Rows;
+
+static Look test_sum_over_rows(const Expr *e, void *with)
+{
+    return e->kind == EX_REDUCE && e->args[1] == ((const Rows *)with)->size && !ex_unknown(e) ? FOUND : LOOK;
+}
+
+// A definition of data that is such a sum.
+static bool test_sum(const Var *v, void *with)
+{
+    bool yes = false;
+    for (const Site *t = v->kind == VAR_LET ? v->sites : NULL; t && !yes; t = t->next)
+        yes = t->value && ex_find(t->value, test_sum_over_rows, with);
+    return yes;
+}
+
+// What is computed or drawn for each row reads a sum over all rows: other rows have another one.
+static const char *sum_over_rows(Search *s, const Var *v, Rows *rows)
+{
+    for (const Site *t = v->sites; t; t = t->next) {
+        bool each = false;
+        for (int i = 0; i < t->plates.n; i++) each |= t->plates.index[i]->hi == rows->size;
+        if (!each) continue;
+        bool inside = t->value && ex_find(t->value, test_sum_over_rows, rows);
+        for (int k = 0; k < t->nargs; k++) inside |= ex_find(t->args[k], test_sum_over_rows, rows);
+        if (!inside && !law_any(s, t, test_sum, rows)) continue;
+        return arena_printf(s->g->arena, "%s reads a sum over all rows, such as a mean (%s)", v->name, line_of(s, t->span));
+    }
+    return NULL;
+}
+
+static void find_sums_over_rows(Search *s)
+{
+    Graph *g = s->g;
+    for (const Observed *o = g->observed; o; o = o->next) {
+        if (!o->var || o->var->kind != VAR_DATA || o->var->rank == 0) continue;
+        Rows rows = {g, o->var->dim[0]};
+        for (int i = 0; i < g->nvars && !g->sum_over_rows; i++)
+            if (g->vars[i]->kind == VAR_DERIVED || g->vars[i]->kind == VAR_PREDICTED)
+                g->sum_over_rows = sum_over_rows(s, g->vars[i], &rows);
+    }
+}
+
 // ---- order ----
 
 typedef struct Waiting {
@@ -429,6 +477,7 @@ bool find_forward(Graph *g)
         f->begins_with_data = o->replicate->known.holes;
         take_laws(&s, f);
     }
+    find_sums_over_rows(&s);
     put_in_order(&s);
     g->forward = s.first;
     return true;
