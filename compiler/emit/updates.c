@@ -228,8 +228,8 @@ static void emit_forward(Out *o, const Program *p)
     FUNCTION("static void forward(GmRun *run)      // draws without data, each after what its law reads")
     {
         for (const Launch *l = p->forward.first; l; l = l->next) {
-            const Var *v = l->kernel ? l->kernel->draws : NULL;
-            if (v && var_unknown(v)) part(o, "if (!GIVEN(run, %s)) ", c_name(o, v->name));
+            const Var *v = l->kernel ? l->kernel->unless_given : NULL;
+            if (v) part(o, "if (!GIVEN(run, %s)) ", c_name(o, v->name));
             emit_one_launch(o, l);
         }
     }

@@ -82,7 +82,7 @@ void lower_forward(Lower *p)
         p->launches = &out->forward;
         launch_series(p, f);
         Kernel *k = open_kernel(p, KERNEL_ONCE, words(p, "forward_%s", f->of->name), "wide");
-        k->draws = f->into;
+        if (f->of == f->into) k->unless_given = f->into;
         if (f->begins_with_data) put_data(p, f);
         if (f->begins_with_nan) {
             Node *anew = enter(p, NODE_IF);

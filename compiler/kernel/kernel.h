@@ -445,7 +445,7 @@ typedef struct Kernel {
     bool by_one;
     bool on_request;       // KERNEL_TEAM: only some runs launch it
     bool chains;           // KERNEL_FUNCTION: of the chains from the one to before the other that it is given
-    const Var *draws;      // PART_FORWARD: the unknown or the replicate
+    const Var *unless_given;  // PART_FORWARD: the unknown that it draws; NULL: it draws replicates
     const Series *series;  // KERNEL_FUNCTION: it computes this one; or NULL
     bool context;          // KERNEL_FUNCTION: it gets the kernel that calls it as an argument
     // KERNEL_FUNCTION: the right side of a differential equation, or its derivatives; or it computes a solution

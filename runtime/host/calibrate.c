@@ -23,7 +23,9 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <signal.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -266,6 +268,7 @@ static bool run_all(Work *w, long first)
                 break;
             }
             if (id == 0) {
+                prctl(PR_SET_PDEATHSIG, SIGKILL);  // no simulation outlives the command
                 if (fd >= 0) dup2(fd, 2);
                 gm_quiet = true;
                 const int status = run_one(w, next, first + next);
@@ -441,6 +444,12 @@ static int by_p(const void *a, const void *b)
     return x->p < y->p ? -1 : x->p > y->p ? 1 : x->column < y->column ? -1 : 1;
 }
 
+static int by_column(const void *a, const void *b)
+{
+    const Row *x = a, *y = b;
+    return x->column < y->column ? -1 : x->column > y->column;
+}
+
 // Mean and spread of the ranks; the comparison with a uniform law.
 static void judge(Row *row, const Ranks *r, const double *uniform)
 {
@@ -510,8 +519,9 @@ static int tell(const GmCalibrated *c, const GmModel *model, const GmOptions *o,
     printf("%s\n", bad ? "calibration FAILED" : w->failed ? "calibration incomplete" : n ? "calibration passed" : "nothing to compare");
     int status = bad ? GM_EXIT_UNCALIBRATED : w->failed || !n ? GM_EXIT_FAULT : GM_EXIT_OK;
     if (w->failed) gm_error("calibrate: %ld of %ld simulations gave no draws, and ranks are of the others. %s", w->failed, w->n, w->first);
-    if (o->ranks && !write_ranks(o->ranks, c, w, row, n)) status = GM_EXIT_FAULT;
     if (o->report && !write_page(o->report, model->name, &r, least, row, n, c->label, level, text)) status = GM_EXIT_FAULT;
+    qsort(row, (size_t)n, sizeof *row, by_column);
+    if (o->ranks && !write_ranks(o->ranks, c, w, row, n)) status = GM_EXIT_FAULT;
     for (long i = 0; i < n; i++) free(row[i].rank);
     free(row);
     free(size);

@@ -686,7 +686,7 @@ static bool later_sizes(GmData *d, const GmModel *m, const GmLater *later)
 static bool open_data(GmData *d, const GmModel *m, char **inputs, int n_inputs, const GmData *others, bool forward,
                       const GmLater *later)
 {
-    *d = (GmData){.values = {.fields = m->data, .n_fields = m->n_data, .tells = !others && !later, .reads_names = true}};
+    *d = (GmData){.values = {.fields = m->data, .n_fields = m->n_data, .tells = !others && !forward && !later, .reads_names = true}};
     d->data = gm_alloc(1, m->data_size);
     d->missing = gm_alloc((size_t)m->n_data, sizeof *d->missing);
     d->shape = gm_alloc((size_t)m->n_data, sizeof *d->shape);

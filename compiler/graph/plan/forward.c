@@ -4,12 +4,13 @@
 //   before   normal(y[i] | mu, s) over i in 1:N, normal(mu | 0, tau), gamma(tau | 2, 1)
 //   after    tau ~ gamma(2, 1);    mu ~ normal(0, tau);    y_rep[i] ~ normal(mu, s) over i in 1:N
 //
-// The joint density of the model as written is a product of laws, one for each statement, if each draws another variable, each law has the
-// integral 1 whatever its arguments are, and the statements can be ordered such that each comes after what its arguments read. Then the
-// draws one after the other are a draw from the joint. All else has a reason here why it is refused: a density without a law (target +=,
-// bounds of definitions), a law of a function of unknowns, two that need each other in turn, arguments that may leave their domains.
-// (Truncated laws are divided by what is left of them, so they have the integral 1, too.) A law that reads a response reads what was drawn
-// of it, y_rep, not the data.
+// Draws one after the other are a draw from the joint density of the model as written if three things hold. The density is a product of
+// laws, each of another variable. Each law has the integral 1 whatever its arguments are; truncated laws are divided by what is left of
+// them, so they have it, too. The statements can be ordered such that each comes after what its arguments read.
+//
+// All else has a reason here why it is refused: a density without a law (target +=, bounds of definitions), a law of a function of
+// unknowns, two that need each other in turn, arguments that may leave their domains. A law that reads a response reads what was drawn of
+// it, y_rep, not the data.
 //
 // Needs: factors, and the replicates of observed.c.     Gives: g->forward, in order.     Keeps: all else.
 #include <string.h>
@@ -52,7 +53,10 @@ static const char *because(Search *s, Span at, const char *why, const char *name
 static Expr *as_drawn(Expr *e, void *with)
 {
     const Search *s = with;
-    return e->kind == EX_REF && e->var->kind == VAR_DATA && s->drawn[e->var->id] ? ex_ref(s->drawn[e->var->id], e->nargs, e->args) : NULL;
+    Expr *at[MAX_RANK];
+    if (e->kind != EX_REF || e->var->kind != VAR_DATA || !s->drawn[e->var->id]) return NULL;
+    for (int k = 0; k < e->nargs; k++) at[k] = ex_map(e->args[k], as_drawn, with);  // subscripts may read responses, too
+    return ex_ref(s->drawn[e->var->id], e->nargs, at);
 }
 
 static void read_draws(Search *s, Expr **e)
@@ -303,7 +307,8 @@ static void take_laws(Search *s, Forward *f)
 static const char *no_draw(Search *s, const Factor *f, bool *of_responses)
 {
     *of_responses = false;
-    if (f->added) return because(s, f->span, "%s adds to the log density and says nothing of how values are drawn (%s)", "target +=");
+    if (f->added) return because(s, f->span, "%s, adds to the log density and says nothing of how values are drawn (%s)",
+                                   "`target +=`, or a law of a function of unknowns");
     if (f->function) {
         *of_responses = true;
         return because(s, f->span, "%s is a function of an unknown (%s)", f->function->name);
