@@ -408,10 +408,10 @@ static bool keep_law(Later *p, const GmLaw *l)
     }
     keeps[0] = anew == 0;
     if (!rows_are_apart(p, l, anew)) return false;
-    if (anew && !l->data)
+    p->draws_anew |= anew > 0;
+    if (anew && !l->data && !l->refused)
         gm_note("%s: %ld of %ld elements are drawn from their law, given each stored draw%s", field->name, anew, size,
                 p->o.requests & GM_LOG_LIK ? "; new responses say nothing of them here" : "");
-    p->draws_anew |= anew > 0;
     if (!anew || !l->refused) return true;
     gm_error("predict: %s cannot be drawn from its law: %s", l->data ? p->model->data[l->data - 1].name : field->name, l->refused);
     return false;

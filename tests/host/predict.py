@@ -422,7 +422,7 @@ soft = program("soft", """data { int N, J; int<lower=1, upper=J> j[N]; vector[N]
 prior { s ~ half_normal(0, 1); for (q in 1:J) a[q] ~ normal(0, 1); sum(a) ~ normal(0, 0.01); }
 likelihood { for (i in 1:N) y[i] ~ normal(a[j[i]], s); }""")
 fit(soft, "flat.json", name="so")
-refused("a statement about all levels", soft, "a cannot be drawn from its law: target += adds",
+refused("a statement about all levels", soft, "a cannot be drawn from its law: `target +=`, or a law of a function of unknowns",
         "--new", "four.json", "--new-levels", "draw", name="so")
 refused("draws of another model", soft, "these are no draws of this program's model", "--new", "four.json", name="f")
 
