@@ -599,7 +599,8 @@ void emit_laws(Out *o, const Program *p)
     {
         for (const Forward *f = p->g->forward; f; f = f->next) {
             if (!f->into || field_of(p->state, p->nstate, f->into) < 0) continue;
-            part(o, "{.field = %s, .variable = VAR_%s, .at_once = %d", state_number(o, p, f->into), c_name(o, f->into->name), drawn_at_once(f));
+            part(o, "{.field = %s, .variable = VAR_%s, .at_once = %d", state_number(o, p, f->into), c_name(o, f->into->name),
+                 drawn_at_once(f));
             if (field_of(p->data, p->ndata, f->of) >= 0) part(o, ", .data = %s", data_number(o, p, f->of));
             if (f->begins_with_nan) part(o, ", .whole = 1");
             if (f->refused) part(o, ", .refused = \"%s\"", f->refused);

@@ -151,7 +151,8 @@ put("reversed.csv", text(reversed_rows))
 other, _ = predict(radon, "--new", "reversed.csv")
 told(other["mu.1"] == later["mu.%d" % len(old)], "levels are matched by name, whichever are there and in any order")
 several, _ = predict(radon, "--new", "old.csv", "--quantiles", "2.5,97.5", "--params", "y_rep", "--digits", "6")  # and what is asked for
-told(set(k.split(".")[0] for k in several) == {"y_rep", "log_lik_y"} and "q97.5" in table("p")["y_rep.1"], "--params, --quantiles, --digits")
+told(set(k.split(".")[0] for k in several) == {"y_rep", "log_lik_y"} and "q97.5" in table("p")["y_rep.1"],
+     "--params, --quantiles, --digits")
 again, _ = predict(radon, "--new", "old.csv", "--seed", "8")
 told(again["mu.1"] == later["mu.1"] and again["y_rep.1"] != later["y_rep.1"], "--seed gives other replicates")
 one, _ = predict(radon, "--new", "old.csv", "--threads", "1")
@@ -271,7 +272,9 @@ b_n = 4 + 0.5 * sum((y - mean)**2 for y in ys) + 0.5 * 2 * n * (mean - 1)**2 / k
 scale, nu = math.sqrt(b_n / a_n * (1 + 1 / k_n)), 2 * a_n
 
 
-def t_density(z): return math.exp(math.lgamma((nu + 1) / 2) - math.lgamma(nu / 2)) / math.sqrt(nu * math.pi) * (1 + z * z / nu)**(-(nu + 1) / 2)
+def t_density(z):
+    log = math.lgamma((nu + 1) / 2) - math.lgamma(nu / 2) - 0.5 * math.log(nu * math.pi)
+    return math.exp(log - (nu + 1) / 2 * math.log1p(z * z / nu))
 
 
 def t_below(z, steps=400):
@@ -294,7 +297,8 @@ put("poisson.json", json.dumps({"y": [3, 1, 4, 2, 5]}))
 fit(poisson, "poisson.json", name="n")
 later, _ = predict(poisson, "--new", "N=3", name="n")
 shape, rate = 17, 6
-mass = [math.exp(math.lgamma(shape + k) - math.lgamma(shape) - math.lgamma(k + 1) + shape * math.log(rate / (rate + 1)) - k * math.log(rate + 1))
+mass = [math.exp(math.lgamma(shape + k) - math.lgamma(shape) - math.lgamma(k + 1)
+                 + shape * math.log(rate / (rate + 1)) - k * math.log(rate + 1))
         for k in range(60)]
 uniform("negative binomial", between(mass, later["y_rep.2"]))
 
@@ -343,8 +347,8 @@ likelihood { for (j in 1:J) y[j] ~ normal(theta[j], sigma[j]); }""")
 put("schools.json", json.dumps({"y": [28, 8, -3, 7, -1, 1, 18, 12], "sigma": [15, 10, 16, 11, 9, 11, 10, 18]}))
 stored = fit(schools, "schools.json", name="e8")
 put("school.json", json.dumps({"sigma": [10] * 8}))
-refused("unknowns of rows, without saying what they are", schools, "theta has elements for the rows that J counts, and those of the new data "
-        "are new: --new-levels draw", "--new", "school.json", name="e8")
+refused("unknowns of rows, without saying what they are", schools, "theta has elements for the rows that J counts, and those of "
+        "the new data are new: --new-levels draw", "--new", "school.json", name="e8")
 later, _ = predict(schools, "--new", "school.json", "--new-levels", "draw", "--params", "all", name="e8")
 uniform("new schools", [phi((later["theta.3"][d] - stored["mu"][d]) / stored["tau"][d]) for d in range(4000)])
 later, _ = predict(schools, "--new", "school.json", "--same-rows", "--params", "all", name="e8")

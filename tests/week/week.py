@@ -126,7 +126,8 @@ with open("homes.csv") as f: lines = [line for line in f.read().splitlines() if 
 for name, cook in (("elsewhere.csv", False), ("cook.csv", True)):
     with open(name, "w") as f: f.write("\n".join(lines[:1] + [line for line in lines[1:] if line.startswith("Cook,") == cook]) + "\n")
 run("./varying", "elsewhere.csv", "--seed", "9", "-q", "--no-summary", "-o", "elsewhere", "--samples", "4000")
-check("with --new-levels draw" in run("./varying", "predict", "elsewhere", "--new", "cook.csv", status=2), "a county that the fit does not have")
+said = run("./varying", "predict", "elsewhere", "--new", "cook.csv", status=2)
+check("with --new-levels draw" in said, "a county that the fit does not have", said)
 said = run("./varying", "predict", "elsewhere", "--new", "cook.csv", "--new-levels", "draw", "-o", "cook", "--params", "all", "-q")
 later = az.from_cmdstan(sorted(glob.glob("cook_[0-9].csv"))).posterior
 effect, spread = later.a.values[:, :, -1], float(later.mu.var() + (later.tau**2).mean())
