@@ -66,7 +66,8 @@ static bool reads_series(const Lower *p, const Forward *f, const Series *s)
 static void launch_series(Lower *p, const Forward *f)
 {
     bool any = false;
-    for (const Series *s = p->g->series; s; s = s->next) any |= s->var[0]->kind == VAR_SERIES && !s->var[0]->hidden && reads_series(p, f, s);
+    for (const Series *s = p->g->series; s; s = s->next)
+        any |= s->var[0]->kind == VAR_SERIES && !s->var[0]->hidden && reads_series(p, f, s);
     if (any) launch(p, LAUNCH_ONCE, p->series);
 }
 

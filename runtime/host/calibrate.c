@@ -502,19 +502,21 @@ static int tell(const GmCalibrated *c, const GmModel *model, const GmOptions *o,
         printf("%-24s %10.3f %10.3f %10.3g  %s\n", c->label[row[i].column], row[i].mean, row[i].spread, row[i].p,
                verdict(&row[i], level, good));
     if (n > o->summary_rows) printf("... %ld more, with larger p\n", n - o->summary_rows);
-    char *size = isnan(shift) ? gm_copy_text("Fewer simulations than these say little: even a posterior moved by its sd is seen in fewer than 4 of "
-                                             "5 calibrations.")
-                              : gm_format("Of one quantity this shows in 4 of 5 calibrations a posterior that is moved by %.2g of its sds, or "
-                                          "one whose sds are %.2g of the right ones; less may go unseen.",
-                                          shift, scale);
-    char *text = gm_format("%ld simulations, the rank of each quantity among %ld draws, which are %s. Mean rank: 0.5 where draws are right; "
-                           "spread: the sd of the ranks over that of a uniform law, 1. p: of their distribution function (Säilynoja et al. "
-                           "2022). %s if one of %ld quantities has p below %.2g, which a program that is right does in at most %g %% of "
-                           "calibrations. %s",
-                           good, w->draws, thinned, "The calibration fails", n, level, 100 * LEVEL, size);
+    char *size = isnan(shift)
+                     ? gm_copy_text("Fewer simulations than these say little: even a posterior moved by its sd is seen in fewer than 4 of "
+                                    "5 calibrations.")
+                     : gm_format("Of one quantity this shows in 4 of 5 calibrations a posterior that is moved by %.2g of its sds, or one "
+                                 "whose sds are %.2g of the right ones; less may go unseen.",
+                                 shift, scale);
+    char *text =
+        gm_format("%ld simulations, the rank of each quantity among %ld draws, which are %s. Mean rank: 0.5 where draws are right; spread: "
+                  "the sd of the ranks over that of a uniform law, 1. p: of their distribution function (Säilynoja et al. 2022). The "
+                  "calibration fails if one of %ld quantities has p below %.2g, which a program that is right does in at most %g %% of "
+                  "calibrations. %s",
+                  good, w->draws, thinned, n, level, 100 * LEVEL, size);
     printf("\n%s\n", text);
     if (left_out) printf("%ld elements that do not exist, or are no numbers, have no ranks.\n", left_out);
-    if (!model->joint_as_written && o->log_joint == false)
+    if (!model->joint_as_written)
         printf("The log joint density has no rank: it has that of auxiliaries besides, which the prior does not draw.\n");
     printf("%s\n", bad ? "calibration FAILED" : w->failed ? "calibration incomplete" : n ? "calibration passed" : "nothing to compare");
     int status = bad ? GM_EXIT_UNCALIBRATED : w->failed || !n ? GM_EXIT_FAULT : GM_EXIT_OK;

@@ -159,7 +159,8 @@ static bool all_needed_are_given(const GmModel *model, const GmOptions *o, unsig
         given[f + 1] = there == n;
         for (int k = 0; k < model->n_state && there > 0 && there < n; k++)
             if (model->state[k].part_of == f + 1 && !given[k + 1]) {
-                gm_error("simulate: %s is not given, and others of its linear predictor are: give all of them or none", model->state[k].name);
+                gm_error("simulate: %s is not given, and others of its linear predictor are: give all of them or none",
+                         model->state[k].name);
                 return false;
             }
     }

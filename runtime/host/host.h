@@ -389,7 +389,7 @@ typedef struct GmData {
     GmShape *shape;      // by data field
     GmValues values;     // owns the arrays
     GmLevelSets levels;
-    // draws without data: by data field, what is missing in the files of a response that is drawn. NULL: the data are as the files give them
+    // draws without data: by data field, what is missing in the files of a response that is drawn. NULL: data are as the files give them
     GmMissing *missing_in_files;
 } GmData;
 
@@ -399,7 +399,8 @@ bool gm_data_open(GmData *d, const GmModel *m, char **inputs, int n_inputs, cons
 // For draws without data: responses may be left out, and all their values count as missing.
 bool gm_data_open_forward(GmData *d, const GmModel *m, char **inputs, int n_inputs);
 bool gm_is_drawn_response(const GmModel *m, int f);  // a data field of which there are draws, if it may miss
-void gm_data_take_drawn(GmData *d, const GmModel *m, int f, const void *elements);  // the response has these values, but for missing_in_files
+// the response has these values, but for missing_in_files
+void gm_data_take_drawn(GmData *d, const GmModel *m, int f, const void *elements);
 
 // Data that come after a fit, for its stored draws: what is known of the fit.
 typedef struct GmLater {

@@ -428,7 +428,8 @@ static void put_data(Writer *w, const char *group, bool observed)
         const GmField *field = &w->model->data[f];
         const GmValue *v = gm_values_find(&w->d->data->values, field->name);
         const long size = gm_shape_size(&w->d->data->shape[f]);
-        if (!v || size == 0 || strcmp(v->source, "not given") == 0 || is_observed(w->model, f) != observed || is_of_draws(field->name) || is_extent(w->model, f)) continue;
+        if (!v || size == 0 || strcmp(v->source, "not given") == 0) continue;
+        if (is_observed(w->model, f) != observed || is_of_draws(field->name) || is_extent(w->model, f)) continue;
         bytes += (double)size * sizeof(double);
         if (bytes > MOST_DATA) {
             gm_note("%s is not in the file of draws: there are more than %.0f MB of data", field->name, MOST_DATA / 1e6);

@@ -16,6 +16,7 @@
 
 const char gm_version[] = GM_VERSION;
 
+static const unsigned RUNS = GROUP_RUN | GROUP_MODE | GROUP_WHY | GROUP_FORWARD | GROUP_REPORT;  // the groups of a run
 enum { MAX_CHAINS = 10000, MAP_STARTS = 8, MAX_THREADS = 4096, MOST_DOUBLINGS = NUTS_DEPTH, MOST_UNTIL = 10000 };
 
 const GmOption gm_option_table[] = {
@@ -144,8 +145,7 @@ char *gm_foreign_option(const char *text)
     for (size_t i = 0; i < n; i++)
         if (name[i] == '_') name[i] = '-';
     for (const GmOption *o = gm_option_table; o->id || o->name; o++)
-        if (o->id && o->name && o->group & (GROUP_RUN | GROUP_MODE | GROUP_WHY | GROUP_FORWARD | GROUP_REPORT) &&
-            strcmp(o->name, name) == 0) same = o;
+        if (o->id && o->name && o->group & RUNS && strcmp(o->name, name) == 0) same = o;
     free(name);
     return !same ? NULL : gm_format("--%s%s%s", same->name, same->argument ? " " : "", same->argument ? same->argument : "");
 }
@@ -584,7 +584,7 @@ int gm_options(int argc, char **argv, GmOptions *out)
     optind = 0;  // glibc: start afresh, whoever called before
     opterr = 0;
     for (;;) {
-        const int option = gm_option_next(gm_option_table, GROUP_DATA | GROUP_RUN | GROUP_MODE | GROUP_WHY | GROUP_FORWARD | GROUP_REPORT, argc, argv);
+        const int option = gm_option_next(gm_option_table, GROUP_DATA | RUNS, argc, argv);
         if (option == GM_OPTIONS_END) break;
         if (option == OPT_HELP) {
             gm_usage(stdout, argv[0]);
@@ -598,7 +598,7 @@ int gm_options(int argc, char **argv, GmOptions *out)
             const char letter[] = {'-', (char)optopt, 0};
             const char *flag = optopt > 0 && optopt < 128 ? letter : argv[optind - 1];
             if (option == GM_OPTION_WITHOUT_VALUE) gm_error("%s: a value is missing; try --help", flag);
-            else gm_option_refused("", GROUP_RUN | GROUP_MODE | GROUP_WHY | GROUP_FORWARD | GROUP_REPORT, flag);
+            else gm_option_refused("", RUNS, flag);
             return GM_EXIT_USAGE;
         }
         if (!apply(option, optarg, out)) return GM_EXIT_USAGE;

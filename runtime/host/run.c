@@ -843,7 +843,8 @@ static int start(Fit *f)
         return GM_EXIT_USAGE;
     if (o->compare_devices) return compare_devices(f);
     if (o->why && !gm_why_find(&f->why, model, &f->memory, &f->data, o)) return GM_EXIT_USAGE;
-    if (!o->check && !o->map && o->forward != GM_SIMULATE && !gm_draws_open(&f->draws, model, &f->memory, &f->data, o)) return GM_EXIT_USAGE;
+    const bool draws = !o->check && !o->map && o->forward != GM_SIMULATE;
+    if (draws && !gm_draws_open(&f->draws, model, &f->memory, &f->data, o)) return GM_EXIT_USAGE;
     if (f->draws.column && o->output && o->format != GM_FORMAT_CSV && !(gm_netcdf_open() && gm_netcdf_may_hold(&f->draws)))
         return GM_EXIT_USAGE;
     if (o->moments && !(f->moments = gm_moments_open(model, &f->memory, o))) return GM_EXIT_USAGE;
@@ -865,7 +866,8 @@ static int start(Fit *f)
     } else if (o->forward == GM_PRIOR)
         gm_note("%s: %ld independent draws from the prior in each of %d file%s, seed %llu", model->name, o->samples, o->chains,
                 o->chains > 1 ? "s" : "", (unsigned long long)o->seed);
-    else if (!o->map && !o->forward) gm_note("%s: %d chain%s, seed %llu", model->name, o->chains, o->chains > 1 ? "s" : "", (unsigned long long)o->seed);
+    else if (!o->map && !o->forward)
+        gm_note("%s: %d chain%s, seed %llu", model->name, o->chains, o->chains > 1 ? "s" : "", (unsigned long long)o->seed);
     if (o->profile && !f->device) f->update_seconds = gm_alloc((size_t)model->n_updates, sizeof *f->update_seconds);
     f->run.inner_threads = threads;
     gm_linalg_threads(threads);

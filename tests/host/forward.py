@@ -117,13 +117,14 @@ for i, j in ((2, 1), (3, 1), (3, 2)):
 follows(x["W.1.1"], stats.chi2(5), "Wishart")
 follows(x["W.2.2"] / 2, stats.chi2(5), "Wishart")
 z = x["mu"]
-follows(stats.norm.cdf(x["t"] - z) / stats.norm.cdf(z) - stats.norm.cdf(-z) / stats.norm.cdf(z), stats.uniform, "normal above 0, given its mean")
+follows((stats.norm.cdf(x["t"] - z) - stats.norm.cdf(-z)) / stats.norm.cdf(z), stats.uniform, "normal above 0, given its mean")
 follows(x["mu"], stats.norm(1, 2), "a mean whose law truncation of others leaves alone")
 follows(x["o.1"], type("Least", (), {"cdf": staticmethod(lambda v: 1 - stats.norm.sf(v)**3)}), "the least of three")
 follows(x["o.2"], type("Middle", (), {"cdf": staticmethod(lambda v: stats.beta(2, 2).cdf(stats.norm.cdf(v)))}), "the middle of three")
 check(((x["o.1"] < x["o.2"]) & (x["o.2"] < x["o.3"])).all(), "ordered")
 follows(x["u"], stats.truncnorm(1 / 3, 2 / 3, scale=3), "normal between declared bounds")
-follows(x["m"], type("Mixture", (), {"cdf": staticmethod(lambda v: 0.3 * stats.norm(-2).cdf(v) + 0.7 * stats.norm(2, 0.5).cdf(v))}), "a mixture")
+mixed = type("Mixture", (), {"cdf": staticmethod(lambda v: 0.3 * stats.norm(-2).cdf(v) + 0.7 * stats.norm(2, 0.5).cdf(v))})
+follows(x["m"], mixed, "a mixture")
 for i in (1, 5): follows(x["x.%d" % i], stats.norm, "a chain, stationary, at %d" % i)
 r = np.arctanh(np.corrcoef(x["x.1"], x["x.5"])[0, 1]) - np.arctanh(0.6**4)
 check(abs(r) * np.sqrt(20000) < 4.5, "its correlation over four steps", r)
@@ -157,7 +158,8 @@ for name, text, words in (
          "no distribution.*none.gm:2"),
         ("target", "data { vector[3] y; }\nprior { mu ~ normal(0, 1); target += -abs(mu); }\nlikelihood { y ~ normal(mu, 1); }\n",
          r"target \+=.*target.gm:2"),
-        ("soft", "data { vector[3] y; }\nprior { vector[3] u ~ normal(0, 1); sum(u) ~ normal(0, 0.01); }\nlikelihood { y ~ normal(u, 1); }\n",
+        ("soft", "data { vector[3] y; }\nprior { vector[3] u ~ normal(0, 1); sum(u) ~ normal(0, 0.01); }\n"
+         "likelihood { y ~ normal(u, 1); }\n",
          "law of a function of unknowns.*soft.gm:2"),
         ("out", "data { int y[3]; }\nprior { a ~ normal(0, 1); b ~ normal(0, 1); }\nlikelihood { y ~ poisson(a + b); }\n", None)):
     fit = program(name, text)
@@ -203,7 +205,8 @@ def ranks(name):
     with open(name + "_ranks.csv") as f: return list(csv.reader(f))
 
 
-said = run(schools, "calibrate", data, "--sims", "300", "--seed", "2", "--threads", "1", "-o", "one", "--overwrite", "--report", "page.html")
+said = run(schools, "calibrate", data, "--sims", "300", "--seed", "2", "--threads", "1", "-o", "one", "--overwrite", "--report",
+           "page.html")
 check("calibration passed" in said and "of its sds" in said, "eight schools pass, and the power is said", said)
 run(schools, "calibrate", data, "--sims", "300", "--seed", "2", "--threads", "2", "-o", "two", "--overwrite", "-q")
 check(ranks("one") == ranks("two"), "ranks do not depend on how many simulations run at once")

@@ -71,6 +71,14 @@ for name, text in (("pooled", POOLED), ("varying", VARYING)):
     said = run(gmc, name + ".gm", "-o", name, "--no-device")
     check(("W0904" in said) == (name == "pooled"), "data that a model does not use are told")
 
+# Before the data: what the prior says, a data set from it that the program reads, and whether the program is right for such data
+said = run("./varying", "prior", "homes.csv", "--seed", "1", "-o", "prior", "--overwrite")
+check("a_rep" not in said and "mu " in said, "the summary is of unknowns", said)
+run("./varying", "simulate", "--from", "prior", "homes.csv", "--seed", "1", "-o", "made", "-q")
+run("./varying", "made_1.json", "--seed", "1", "--samples", "100", "-q")
+said = run("./varying", "calibrate", "homes.csv", "--sims", "60", "--seed", "1", "-q")
+check("calibration passed" in said, "counties pass", said)
+
 # Monday: names from the table, the missing value told, the summary with labels
 said = run("./varying", "homes.csv", "--seed", "1", "-o", "varying", "--log-lik", "--predict", "--log-prior", "--format", "both",
            "--samples", "2000")

@@ -166,6 +166,11 @@ static bool reads_behind_alone(const Site *t, const Var *v)
     return b.all;
 }
 
+static const char *not_clear(Search *s, const Forward *f)
+{
+    return because(s, f->span, "it is not clear in which order the elements of %s follow from each other (%s)", f->into->name);
+}
+
 // Statements that read no other element of the variable come first.
 static void order_elements_of(Search *s, Forward *f, bool mixture)
 {
@@ -178,12 +183,13 @@ static void order_elements_of(Search *s, Forward *f, bool mixture)
             behind = behind && reads_behind_alone(t, f->into);
         }
     if (n == 0) return;
-    if (mixture) f->refused = because(s, f->span, "elements of %s are mixtures whose components read others of its elements (%s)", f->into->name);
+    if (mixture)
+        f->refused = because(s, f->span, "elements of %s are mixtures whose components read others of its elements (%s)", f->into->name);
     else if (f->into->base == BASE_INT && (n > 1 || !behind))
-        f->refused = because(s, f->span, "it is not clear in which order the elements of %s follow from each other (%s)", f->into->name);
+        f->refused = not_clear(s, f);
     else if (n > 1 || !behind) {  // then those read too early show
         if (f->into->known.holes || f->into->partial || f->of->kind == VAR_DATA)
-            f->refused = because(s, f->span, "it is not clear in which order the elements of %s follow from each other (%s)", f->into->name);
+            f->refused = not_clear(s, f);
         f->begins_with_nan = true;
     }
     for (Site *t = f->sites; t;) {
@@ -290,7 +296,7 @@ static void take_laws(Search *s, Forward *f)
             read_draws(s, &t->when);
             read_draws(s, &t->plates.guard);
             for (int k = 0; k < t->n; k++) read_draws(s, &t->subscript[k]);
-            if (loops_any(&t->plates, test_response, s) )
+            if (loops_any(&t->plates, test_response, s))
                 f->refused = because(s, t->span, "how many elements of %s are drawn depends on a response (%s)", f->of->name);
         }
     if (f->refused) return;
@@ -316,12 +322,15 @@ static const char *no_draw(Search *s, const Factor *f, bool *of_responses)
     if (f->ordered) return NULL;  // see `sorted`
     if (f->region) return because(s, f->span, "%s has no distribution: it is flat within its bounds (%s)", f->region->name);
     if (!f->dist || !f->value)
-        return ex_is_num(f->log_density, 0) ? NULL : because(s, f->span, "the density is 0 outside of %s that are no truncation of a law (%s)", "bounds or domains");
+        return ex_is_num(f->log_density, 0)
+                   ? NULL
+                   : because(s, f->span, "the density is 0 outside of %s that are no truncation of a law (%s)", "bounds or domains");
     if (ex_data_only(f->value)) {
         *of_responses = true;
         return because(s, f->span, "the value on the left of `~` is not one element or vector of a variable: %s (%s)", law_name(f));
     }
-    return because(s, f->span, "the value on the left of `~` is a function of unknowns: %s is a factor beside their laws (%s)", law_name(f));
+    return because(s, f->span, "the value on the left of `~` is a function of unknowns: %s is a factor beside their laws (%s)",
+                   law_name(f));
 }
 
 typedef struct Mention {

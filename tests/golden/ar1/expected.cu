@@ -253,6 +253,43 @@ KERNEL_TEAM(jacobian_phi) {
 
 #ifndef __CUDACC_RTC__       // what follows runs on the host
 
+// phi from the law of its own statement
+KERNEL_FORWARD(forward_phi) {
+    {
+        Stream g = stream(at, VAR_phi, 0);
+        const wide x = normal_mean_sd(&g, 0, 1);
+        VERIFY(x, "phi", 0);
+        *s->phi = x;
+    }
+}
+
+// s2 from the law of its own statement
+KERNEL_FORWARD(forward_s2) {
+    {
+        Stream g = stream(at, VAR_s2, 0);
+        const wide x = inv_gamma_shape_scale(&g, 2, 1);
+        VERIFY(x, "s2", 0);
+        *s->s2 = x;
+    }
+}
+
+// y from the law of its own statement, as the replicate
+KERNEL_FORWARD(forward_y) {
+    {
+        Stream g = stream(at, VAR_y_rep, 0);
+        const wide x = normal_mean_sd(&g, 0, 10);
+        VERIFY(x, "y_rep", 0);
+        s->y_rep[0] = x;
+    }
+    const wide c1 = sqrt(*s->s2);
+    for (long t = 1; t < d->T; t++) {
+        Stream g = stream(at, VAR_y_rep, t);
+        const wide x = normal_mean_sd(&g, *s->phi * s->y_rep[t - 1], c1);
+        VERIFY(x, "y_rep", t);
+        s->y_rep[t] = x;
+    }
+}
+
 static void update_phi(GmRun *run)
 {
     LAUNCH_ONCE(draw_phi, run);
@@ -322,6 +359,13 @@ GM_FOR_DRAWS(derive)
 static void joint(GmRun *run)
 {
     LAUNCH_TEAM(log_joint, run, d->T);
+}
+
+static void forward(GmRun *run)      // draws without data, each after what its law reads
+{
+    if (!GIVEN(run, phi)) LAUNCH_ONCE(forward_phi, run);
+    if (!GIVEN(run, s2)) LAUNCH_ONCE(forward_s2, run);
+    LAUNCH_ONCE(forward_y, run);
 }
 
 enum {  // fields of State
@@ -425,6 +469,6 @@ static const GmSelection selections[] = {
 };
 
 GM_MODEL("ar1", "model.gm", 2, 21, 4,
-         .derive = gm_derive, .derive_chain = derive, .refresh = refresh, .data_shape = data_shape, .state_shape = state_shape, .observed = observed, .selections = selections, .n_selections = (int)(sizeof selections / sizeof *selections), .cost = cost_1)
+         .derive = gm_derive, .derive_chain = derive, .forward = forward, .joint_as_written = 1, .refresh = refresh, .data_shape = data_shape, .state_shape = state_shape, .observed = observed, .selections = selections, .n_selections = (int)(sizeof selections / sizeof *selections), .cost = cost_1)
 
 #endif

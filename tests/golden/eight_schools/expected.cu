@@ -326,6 +326,46 @@ KERNEL_TEAM(jacobian_mu) {
 
 #ifndef __CUDACC_RTC__       // what follows runs on the host
 
+// mu from the law of its own statement
+KERNEL_FORWARD(forward_mu) {
+    {
+        Stream g = stream(at, VAR_mu, 0);
+        const wide x = normal_mean_sd(&g, 0, 5);
+        VERIFY(x, "mu", 0);
+        *s->mu = x;
+    }
+}
+
+// tau from the law of its own statement
+KERNEL_FORWARD(forward_tau) {
+    {
+        Stream g = stream(at, VAR_tau, 0);
+        const wide x = half_cauchy(&g, 0, 5);
+        VERIFY(x, "tau", 0);
+        *s->tau = x;
+    }
+}
+
+// theta from the law of its own statement
+KERNEL_FORWARD(forward_theta) {
+    for (long j = 0; j < d->J; j++) {
+        Stream g = stream(at, VAR_theta, j);
+        const wide x = normal_mean_sd(&g, *s->mu, *s->tau);
+        VERIFY(x, "theta", j);
+        s->theta[j] = x;
+    }
+}
+
+// y from the law of its own statement, as the replicate
+KERNEL_FORWARD(forward_y) {
+    for (long j = 0; j < d->J; j++) {
+        Stream g = stream(at, VAR_y_rep, j);
+        const wide x = normal_mean_sd(&g, s->theta[j], d->sigma[j]);
+        VERIFY(x, "y_rep", j);
+        s->y_rep[j] = x;
+    }
+}
+
 static void update_missing_y(GmRun *run)
 {
     LAUNCH_MISSING(impute_y, run, DATA_y);
@@ -428,6 +468,14 @@ GM_FOR_DRAWS(derive)
 static void joint(GmRun *run)
 {
     LAUNCH_TEAM(log_joint, run, d->J);
+}
+
+static void forward(GmRun *run)      // draws without data, each after what its law reads
+{
+    if (!GIVEN(run, mu)) LAUNCH_ONCE(forward_mu, run);
+    if (!GIVEN(run, tau)) LAUNCH_ONCE(forward_tau, run);
+    if (!GIVEN(run, theta)) LAUNCH_ONCE(forward_theta, run);
+    LAUNCH_ONCE(forward_y, run);
 }
 
 enum {  // fields of State
@@ -538,6 +586,6 @@ static const GmSelection selections[] = {
 };
 
 GM_MODEL("eight_schools", "model.gm", 3, 22, 8,
-         .derive = gm_derive, .derive_chain = derive, .data_shape = data_shape, .state_shape = state_shape, .observed = observed, .selections = selections, .n_selections = (int)(sizeof selections / sizeof *selections), .cost = cost_1)
+         .derive = gm_derive, .derive_chain = derive, .forward = forward, .joint_as_written = 1, .data_shape = data_shape, .state_shape = state_shape, .observed = observed, .selections = selections, .n_selections = (int)(sizeof selections / sizeof *selections), .cost = cost_1)
 
 #endif

@@ -295,6 +295,41 @@ ROW(predict_X_beta, i) {
 
 #ifndef __CUDACC_RTC__       // what follows runs on the host
 
+// alpha from the law of its own statement
+KERNEL_FORWARD(forward_alpha) {
+    {
+        Stream g = stream(at, VAR_alpha, 0);
+        const wide x = normal_mean_sd(&g, 0, 5);
+        VERIFY(x, "alpha", 0);
+        *s->alpha = x;
+    }
+}
+
+// beta from the law of its own statement
+KERNEL_FORWARD(forward_beta) {
+    for (long i = 0; i < d->p; i++) {
+        Stream g = stream(at, VAR_beta, i);
+        const wide x = normal_mean_sd(&g, 0, 2.5);
+        VERIFY(x, "beta", i);
+        s->beta[i] = x;
+    }
+}
+
+// y from the law of its own statement, as the replicate
+KERNEL_FORWARD(forward_y) {
+    for (long i = 0; i < d->N; i++) {
+        const wide sum1 = s->X_beta[i];
+        {
+            Stream g = stream(at, VAR_y_rep, i);
+            const wide x = bernoulli(&g, Phi(*s->alpha + sum1));
+            if (!(x >= 0)) FAULT("y_rep", i, "it cannot be drawn from bernoulli: an argument is out of range (model.gm:14)");
+            if (!(x <= 1)) FAULT("y_rep", i, "it cannot be drawn from bernoulli: an argument is out of range (model.gm:14)");
+            if (!(x >= -2147483647 && x <= 2147483647)) FAULT("y_rep", i, "its draw is not an integer of 32 bits");
+            s->y_rep[i] = INTEGER_DRAWN(x);
+        }
+    }
+}
+
 // Bytes of the rows that a row pass reads.
 static double row_bytes(const GmRun *run)
 {
@@ -400,6 +435,14 @@ static void joint(GmRun *run)
 {
     LAUNCH_ROWS_ONLY(predict_X_beta, run, d->N, d->p, d->X, beta);
     LAUNCH_TEAM(log_joint, run, d->p + d->N);
+}
+
+static void forward(GmRun *run)      // draws without data, each after what its law reads
+{
+    if (!GIVEN(run, alpha)) LAUNCH_ONCE(forward_alpha, run);
+    if (!GIVEN(run, beta)) LAUNCH_ONCE(forward_beta, run);
+    LAUNCH_ROWS_ONLY(predict_X_beta, run, d->N, d->p, d->X, beta);
+    LAUNCH_ONCE(forward_y, run);
 }
 
 enum {  // fields of State
@@ -557,6 +600,6 @@ static const GmSelection selections[] = {
 };
 
 GM_MODEL("probit", "model.gm", 4, 25, 4,
-         .derive = gm_derive, .derive_chain = derive, .row_bytes = row_bytes, .row_width = row_width, .data_shape = data_shape, .state_shape = state_shape, .observed = observed, .selections = selections, .n_selections = (int)(sizeof selections / sizeof *selections), .cost = cost_1)
+         .derive = gm_derive, .derive_chain = derive, .forward = forward, .joint_as_written = 1, .row_bytes = row_bytes, .row_width = row_width, .data_shape = data_shape, .state_shape = state_shape, .observed = observed, .selections = selections, .n_selections = (int)(sizeof selections / sizeof *selections), .cost = cost_1)
 
 #endif

@@ -219,6 +219,37 @@ KERNEL_TEAM(jacobian_b) {
 
 #ifndef __CUDACC_RTC__       // what follows runs on the host
 
+// b from the law of its own statement
+KERNEL_FORWARD(forward_b) {
+    {
+        Stream g = stream(at, VAR_b, 0);
+        const wide x = gamma_shape_rate(&g, 0.1, 1);
+        VERIFY(x, "b", 0);
+        *s->b = x;
+    }
+}
+
+// theta from the law of its own statement
+KERNEL_FORWARD(forward_theta) {
+    for (long i = 0; i < d->N; i++) {
+        Stream g = stream(at, VAR_theta, i);
+        const wide x = gamma_shape_rate(&g, 1.8, *s->b);
+        VERIFY(x, "theta", i);
+        s->theta[i] = x;
+    }
+}
+
+// y from the law of its own statement, as the replicate
+KERNEL_FORWARD(forward_y) {
+    for (long i = 0; i < d->N; i++) {
+        Stream g = stream(at, VAR_y_rep, i);
+        const wide x = poisson(&g, d->t[i] * s->theta[i]);
+        if (!(x >= 0)) FAULT("y_rep", i, "it cannot be drawn from poisson: an argument is out of range (model.gm:14)");
+        if (!(x >= -2147483647 && x <= 2147483647)) FAULT("y_rep", i, "its draw is not an integer of 32 bits");
+        s->y_rep[i] = INTEGER_DRAWN(x);
+    }
+}
+
 static void update_missing_y(GmRun *run)
 {
     LAUNCH_MISSING(impute_y, run, DATA_y);
@@ -304,6 +335,13 @@ GM_FOR_DRAWS(derive)
 static void joint(GmRun *run)
 {
     LAUNCH_TEAM(log_joint, run, d->N);
+}
+
+static void forward(GmRun *run)      // draws without data, each after what its law reads
+{
+    if (!GIVEN(run, b)) LAUNCH_ONCE(forward_b, run);
+    if (!GIVEN(run, theta)) LAUNCH_ONCE(forward_theta, run);
+    LAUNCH_ONCE(forward_y, run);
 }
 
 enum {  // fields of State
@@ -400,6 +438,6 @@ static const GmSelection selections[] = {
 };
 
 GM_MODEL("pump", "model.gm", 3, 12, 5,
-         .derive = gm_derive, .derive_chain = derive, .refresh = refresh, .data_shape = data_shape, .state_shape = state_shape, .observed = observed, .selections = selections, .n_selections = (int)(sizeof selections / sizeof *selections), .cost = cost_1)
+         .derive = gm_derive, .derive_chain = derive, .forward = forward, .joint_as_written = 1, .refresh = refresh, .data_shape = data_shape, .state_shape = state_shape, .observed = observed, .selections = selections, .n_selections = (int)(sizeof selections / sizeof *selections), .cost = cost_1)
 
 #endif
