@@ -68,7 +68,9 @@ void emit_sample(Out *o, const Node *n)
     const char *pos = v->rank ? first_position(o, v, t->n, t->subscript) : "0",
                *place = v->rank ? text(o, "%s[%s]", var_text(o, v), pos) : scalar_text(o, v);
     const char *name = v->name, *where = source_line(o, t->span);
-    IN_BLOCK(o->sole ? same_block(o) : block_plain(o))
+    IN_BLOCK(n->sample.unless_kept ? block_begin(o, true, "UNLESS_KEPT(VAR_%s, %s)", c_name(o, v->name), pos)
+             : o->sole             ? same_block(o)
+                                   : block_plain(o))
     {  // for the names of the draw
         if (t->guarded)
             line(o, "if (!%s) FAULT(\"%s\", %s, \"it cannot be drawn from %s: an argument is out of range (%s)\");",

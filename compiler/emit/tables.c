@@ -2,6 +2,7 @@
 #include <math.h>
 #include <string.h>
 #include "program.h"
+#include "../graph/plan/forward.h"
 
 // ---- structs and tables ----
 
@@ -579,4 +580,35 @@ bool emit_observed(Out *o, const Program *p)
     }
     blank(o);
     return true;
+}
+
+// ---- laws ----
+
+// So many subscripts say what is drawn at once: the others are of vectors and matrices.
+static int drawn_at_once(const Forward *f)
+{
+    int n = f->into->rank - f->sorted;
+    for (const Site *t = f->sites; t; t = t->next)
+        if (t->var == f->into && t->n < n) n = t->n;
+    return n;
+}
+
+void emit_laws(Out *o, const Program *p)
+{
+    if (!p->g->forward) return;
+    line(o, "// What can be drawn from the law of its own statement, in order.");
+    ENDING("};", "static const GmLaw laws[] =")
+    {
+        for (const Forward *f = p->g->forward; f; f = f->next) {
+            if (!f->into || field_of(p->state, p->nstate, f->into) < 0) continue;
+            part(o, "{.field = %s, .variable = VAR_%s, .at_once = %d", state_number(o, p, f->into), c_name(o, f->into->name),
+                 drawn_at_once(f));
+            if (field_of(p->data, p->ndata, f->of) >= 0) part(o, ", .data = %s", data_number(o, p, f->of));
+            if (f->begins_with_nan) part(o, ", .whole = 1");
+            if (f->refused) part(o, ", .refused = \"%s\"", f->refused);
+            line(o, "},");
+        }
+        line(o, "{0},");
+    }
+    blank(o);
 }

@@ -267,6 +267,8 @@ const char *host_members(const Out *o, const Program *p)
     const char *all = "";
     if (has_derive(p)) all = ", .derive = gm_derive, .derive_chain = derive";
     if (p->forward.first) all = text(o, "%s, .forward = forward", all);
+    if (p->g->forward) all = text(o, "%s, .laws = laws", all);
+    if (p->g->sum_over_rows) all = text(o, "%s,\n         .sum_over_rows = \"%s\"", all, p->g->sum_over_rows);
     if (p->joint_as_written) all = text(o, "%s, .joint_as_written = 1", all);
     if (p->not_forward[0]) all = text(o, "%s,\n         .not_forward = \"%s\"", all, p->not_forward[0]);
     if (p->not_forward[1]) all = text(o, "%s,\n         .not_simulated = \"%s\"", all, p->not_forward[1]);

@@ -248,6 +248,7 @@ typedef struct Graph {
     struct Requirement *requirements;  // what is checked when the data have been read
     struct Observed *observed;         // what runs may ask for
     struct Forward *forward;           // draws without data, in order
+    const char *sum_over_rows;         // a quantity of each row that reads such a sum of data: with other rows it is another one. Else NULL
     struct Labels *labels;             // kinds of labels
     Factor *written;                   // terms that only the model as written has: log Jacobians of its centred form
     int njoint;                        // joint normals with a sparse precision

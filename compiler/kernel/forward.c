@@ -85,8 +85,12 @@ void lower_forward(Lower *p)
         Kernel *k = open_kernel(p, KERNEL_ONCE, words(p, "forward_%s", f->of->name), "wide");
         if (f->of == f->into) k->unless_given = f->into;
         if (f->begins_with_data) put_data(p, f);
-        if (f->begins_with_nan)
+        if (f->begins_with_nan) {
+            Node *anew = enter(p, NODE_IF);
+            anew->test.condition = local_ref(local_new(p->g->arena, words(p, "IS_DRAWN(VAR_%s)", f->into->name)));
             put_fill(p, f->into, count_dims(f->into, 0, f->into->rank), true)->fill.value = "NAN";
+            leave(p, anew);
+        }
         for (const Site *t = f->sites; t;) t = put_site(p, t);
         if (f->sorted) put_sorted(p, f->into);
         if (close_kernel(p)) launch(p, LAUNCH_ONCE, k);

@@ -381,6 +381,7 @@ struct Node {
         struct {
             const Site *site;
             bool searches;
+            bool unless_kept;  // an element that the run keeps is not drawn
         } sample;
         // slopes: with the derivatives of solutions; chain: of one chain, NULL: of all
         struct {

@@ -16,6 +16,7 @@ void put_element(Lower *p, const Site *t)
     n = enter(p, NODE_SAMPLE);
     n->sample.site = t;
     n->sample.searches = is_searched(t);
+    n->sample.unless_kept = p->part == PART_FORWARD;
     Expr *const *rest = t->args + t->nsample;
     if (is_searched(t) && t->dist->discrete) put_assign(p, ASSIGN_SET, place_local(local_new(p->g->arena, "search.log_weight")), rest[4]);
     else if (is_searched(t)) {

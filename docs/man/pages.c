@@ -14,7 +14,7 @@ typedef struct Row {
     bool line;  // no option
 } Row;
 
-enum { COMPILER, DATA, RUN, MODE, WHY, FORWARD, REPORT, RELABEL, PAGE, TABLE, DIAGNOSE, LOO, COMPARE, GROUPS };
+enum { COMPILER, DATA, RUN, MODE, WHY, FORWARD, REPORT, RELABEL, LATER, PAGE, TABLE, DIAGNOSE, LOO, COMPARE, GROUPS };
 
 static const Row rows[] = {
 #define OPTION(id, letter, name, argument, values, help) {COMPILER, letter, name, argument, values, help, false},
@@ -245,6 +245,8 @@ static void completion(void)
     put_values(DATA, REPORT);
     fputs("        *) if [[ ${COMP_WORDS[1]} == relabel && $word == -* ]]; then words=\"", stdout);
     put_options(RELABEL, RELABEL);
+    fputs("\"\n           elif [[ ${COMP_WORDS[1]} == predict && $word == -* ]]; then words=\"", stdout);
+    put_options(LATER, LATER);
     fputs("\"\n           elif [[ ${COMP_WORDS[1]} == report && $word == -* ]]; then words=\"", stdout);
     put_options(PAGE, PAGE);
     fputs("\"\n           elif [[ ${COMP_WORDS[1]} == summary && $word == -* ]]; then words=\"", stdout);
@@ -257,7 +259,7 @@ static void completion(void)
     put_options(COMPARE, COMPARE);
     fputs("\"\n           elif [[ $word == -* ]]; then words=\"", stdout);
     put_options(DATA, REPORT);
-    fputs("\"\n           elif ((COMP_CWORD == 1)); then words=\"map prior simulate calibrate relabel rerun why", stdout);
+    fputs("\"\n           elif ((COMP_CWORD == 1)); then words=\"map prior predict simulate calibrate relabel rerun why", stdout);
 #define COMMAND(name, function, arguments, help) fputs(" " name, stdout);
 #include "../../runtime/host/after/commands.def"
     printf("\"; fi ;;\n    esac\n%s\n", end);

@@ -293,6 +293,9 @@ static inline void count_at(const GmContext *c, wide *place, wide x)
     do {                                          \
         if (GM->lane == 0) GM->run->result = (v); \
     } while (0)
+// Draws without data leave elements as they are that the run keeps.
+#define IS_DRAWN(variable)             (!gm_is_kept(GM->run, variable, -1))
+#define UNLESS_KEPT(variable, element) if (!gm_is_kept(GM->run, variable, element))
 #define CHECKING  (GM->run->checking)
 #define FOR_MODES (GM->run->seeking)
 #define RATIO(...)                                                                   \

@@ -803,6 +803,8 @@ DEVICE void gm_device_fault_at(GmContext *c, const char *variable, const char *s
 #define COLOUR                           (GM->place->colour)
 #define WARMING_UP                       ((int64_t)GM->place->sweep < GM->place->warmup)
 #define SWEEP                            (GM->place->sweep)
+#define IS_DRAWN(variable)             true  // such kernels run on the host
+#define UNLESS_KEPT(variable, element) if (true)
 #define FAULT(name, element, what)       gm_device_fault(GM, name, element, what)
 #define FAULT_AT(name, numbers, n, says) gm_device_fault_at(GM, name, says, n, numbers)
 #define RESULT(v)                                               \

@@ -595,7 +595,7 @@ static inline uint32_t gm_stream_of_iteration(GmRun *run, uint32_t var, long ite
         launch_team_colours(run, GM_NAMED(kernel), work, colours); \
     } while (0)
 #define LAUNCH_ONCE(kernel, run) launch_once(run, GM_NAMED(kernel))
-#define GIVEN(run, var)          ((run)->given && (run)->given[VAR_##var])  // of `forward`
+#define GIVEN(run, var)          (((run)->given && (run)->given[VAR_##var]) || gm_is_kept(run, VAR_##var, -1))  // of `forward`
 #define LAUNCH_SHARED(kernel, run, work)               \
     do {                                               \
         gm_data(run);                                  \

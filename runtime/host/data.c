@@ -441,23 +441,29 @@ bool gm_is_drawn_response(const GmModel *m, int f)
     return false;
 }
 
-static bool may_be_absent(const GmData *d, const GmModel *m, int f)
+// later: a response may be left out.
+static bool may_be_absent(const GmData *d, const GmModel *m, int f, bool later)
 {
-    return m->data[f].has_default || (d->missing_in_files && gm_is_drawn_response(m, f));
+    return m->data[f].has_default || (later && m->data[f].may_miss) || (d->missing_in_files && gm_is_drawn_response(m, f));
 }
 
-static bool all_there(const GmData *d, const GmModel *m, int n_inputs)
+static bool all_there(const GmData *d, const GmModel *m, int n_inputs, const GmLater *later)
 {
     int absent = 0;
-    for (int f = 0; f < m->n_data; f++) absent += !may_be_absent(d, m, f) && !gm_values_find(&d->values, m->data[f].name);
+    for (int f = 0; f < m->n_data; f++) absent += !may_be_absent(d, m, f, later != NULL) && !gm_values_find(&d->values, m->data[f].name);
     if (absent == 0) return true;
-    gm_error(n_inputs ? "data: %d of the names that %s needs are in no file:" : "data: %d names are needed by %s:", absent, m->name);
+    if (later)
+        gm_error("%d of the names that %s needs are not in the new data%s:", absent, m->name,
+                 later->others ? ", and those of the run do not give them" : " (--data DATA gives those of the run)");
+    else gm_error(n_inputs ? "data: %d of the names that %s needs are in no file:" : "data: %d names are needed by %s:", absent, m->name);
     for (int f = 0; f < m->n_data; f++) {
         const GmField *field = &m->data[f];
-        if (may_be_absent(d, m, f) || gm_values_find(&d->values, field->name)) continue;
+        if (may_be_absent(d, m, f, later != NULL) || gm_values_find(&d->values, field->name)) continue;
         char *declared = gm_declared_text(field, NULL);
         const char *near = near_name(&d->values, field->name);
-        gm_error("  %-40s %s%s%s%s%s", declared, place(field), near ? "; there is a `" : "", near ? near : "", near ? "`" : "",
+        if (later && field->needed_for) gm_error("  %-40s %s; it may not be left out: %s", declared, place(field), field->needed_for);
+        else
+            gm_error("  %-40s %s%s%s%s%s", declared, place(field), near ? "; there is a `" : "", near ? near : "", near ? "`" : "",
                  is_extent(m, f) ? "; or from the size of an array" : "");
         free(declared);
     }
@@ -592,12 +598,24 @@ static bool is_for_others(const GmData *d, const GmModel *m, int f, const GmValu
     return other;
 }
 
-static void take_others(GmData *d, const GmModel *m, const GmData *others)
+// Of data that come later: what has no place among them. Responses are those of other rows, and so is what runs over the rows that are
+// given now; how many levels there are is found anew.
+static bool is_of_the_run(const GmData *d, const GmModel *m, int f)
+{
+    bool of = m->data[f].may_miss || gm_counts_levels(m, f) || (gm_counts_rows(m, f) && given_extent(d, m, f) >= 0);
+    for (int k = 0; k < m->data[f].rank; k++) {
+        const int size = m->data[f].extent_of[k] - 1;
+        of |= size >= 0 && gm_counts_rows(m, size) && (given_extent(d, m, size) >= 0 || gm_values_find(&d->values, m->data[size].name));
+    }
+    return of;
+}
+
+static void take_others(GmData *d, const GmModel *m, const GmData *others, bool later)
 {
     bool *takes = gm_alloc((size_t)m->n_data, sizeof *takes);
     for (int f = 0; f < m->n_data; f++) {  // all are asked before the first is taken
         const GmValue *v = gm_values_find(&others->values, m->data[f].name);
-        takes[f] = v && !gm_values_find(&d->values, m->data[f].name) && !is_for_others(d, m, f, v);
+        takes[f] = v && !gm_values_find(&d->values, m->data[f].name) && !is_for_others(d, m, f, v) && !(later && is_of_the_run(d, m, f));
     }
     for (int f = 0; f < m->n_data; f++) {
         if (!takes[f]) continue;
@@ -667,33 +685,119 @@ void gm_data_take_drawn(GmData *d, const GmModel *m, int f, const void *elements
     d->missing_in_files[f] = (GmMissing){0};
 }
 
-static bool open(GmData *d, const GmModel *m, char **inputs, int n_inputs, const GmData *others, bool forward)
+// ---- data that come after the fit ----
+
+bool gm_counts_rows(const GmModel *m, int f)
 {
-    *d = (GmData){.values = {.fields = m->data, .n_fields = m->n_data, .tells = !others && !forward, .reads_names = true}};
+    bool yes = false;
+    for (const GmObserved *o = m->observed; o && o->where; o++) yes |= o->data && m->data[o->data - 1].extent_of[0] == f + 1;
+    return yes && !gm_counts_levels(m, f);
+}
+
+bool gm_counts_levels(const GmModel *m, int f)
+{
+    for (int a = 0; a < m->n_data; a++) {
+        bool itself = false;  // places in an array itself are no levels
+        for (int k = 0; k < m->data[a].rank; k++) itself |= m->data[a].extent_of[k] == f + 1;
+        if (m->data[a].upper_of == f + 1 && !itself && gm_takes_levels(&m->data[a]) && counts_unknowns(m, f)) return true;
+    }
+    return false;
+}
+
+static void add_size(GmData *d, const GmModel *m, int f, long size)
+{
+    GmValue *value = gm_values_add(&d->values, m->data[f].name, "the fit");
+    value->type = GM_INT;
+    value->elements = gm_alloc(1, sizeof(double));
+    *(int32_t *)value->elements = (int32_t)size;
+}
+
+// The largest code that this size bounds; 0: there is none. *of, *at: whose it is.
+static long largest_code(const GmData *d, const GmModel *m, int f, const GmValue **of, long *at)
+{
+    long most = 0;
+    for (int a = 0; a < m->n_data; a++) {
+        const GmValue *codes = m->data[a].upper_of == f + 1 ? gm_values_find(&d->values, m->data[a].name) : NULL;
+        const long n = codes && codes->type == GM_INT ? gm_value_size(codes) : 0;
+        for (long i = 0; i < n; i++) {
+            const int32_t x = ((const int32_t *)codes->elements)[i];
+            if (x == GM_MISSING_INT || x <= most) continue;
+            most = x;
+            *of = codes;
+            *at = i;
+        }
+    }
+    return most;
+}
+
+// Sizes that the new data do not have are those of the fit; codes beyond the number of levels there are new levels. false after a message.
+static bool later_sizes(GmData *d, const GmModel *m, const GmLater *later)
+{
+    for (int f = 0; f < m->n_data; f++) {
+        const GmField *field = &m->data[f];
+        if (field->type != GM_INT || field->rank || later->size[f] < 0) continue;
+        const GmValue *given = gm_values_find(&d->values, field->name), *of = NULL;
+        const bool levels = gm_counts_levels(m, f);
+        long at = 0;
+        const long old = later->size[f], extent = given_extent(d, m, f), most = levels ? largest_code(d, m, f, &of, &at) : 0;
+        const long now = given ? *(const int32_t *)given->elements : extent >= 0 ? extent : most > old ? most : old;
+        if (!levels && (given || extent >= 0 || gm_counts_rows(m, f))) continue;
+        if (levels && now < old) {
+            gm_error("new data: %s is %ld, and %ld in the fit: its levels are those of the fit, in their places, and new ones behind them",
+                     field->name, now, old);
+            return false;
+        }
+        if (levels && now > old && !later->grows) {
+            char *name = most > old ? gm_element_name(of->name, of->rank, of->dim, at) : gm_copy_text(field->name);
+            gm_error("%s: %s = %ld is a level that the fit does not have, whose %s is %ld: --new-levels draw draws what belongs to it from "
+                     "its law, given each stored draw",
+                     most > old ? of->source : "new data", name, most > old ? most : now, field->name, old);
+            free(name);
+            return false;
+        }
+        if (!given && extent < 0) add_size(d, m, f, now);
+    }
+    return true;
+}
+
+static bool open_data(GmData *d, const GmModel *m, char **inputs, int n_inputs, const GmData *others, bool forward,
+                      const GmLater *later)
+{
+    *d = (GmData){.values = {.fields = m->data, .n_fields = m->n_data, .tells = !others && !forward && !later, .reads_names = true}};
     d->data = gm_alloc(1, m->data_size);
     d->missing = gm_alloc((size_t)m->n_data, sizeof *d->missing);
     d->shape = gm_alloc((size_t)m->n_data, sizeof *d->shape);
     if (forward) d->missing_in_files = gm_alloc((size_t)m->n_data, sizeof *d->missing_in_files);
     for (int i = 0; i < n_inputs; i++)
         if (!gm_values_read(&d->values, inputs[i])) return false;
-    if (others) take_others(d, m, others);
-    if (!gm_levels_settle(&d->levels, m, &d->values, others ? &others->levels : NULL)) return false;
-    if (!settle_rows(d, m) || !infer(d, m) || !all_there(d, m, n_inputs)) return false;
+    for (int f = 0; f < m->n_data && later; f++) later->given[f] = gm_values_find(&d->values, m->data[f].name) != NULL;
+    if (others) take_others(d, m, others, later != NULL);
+    if (!gm_levels_settle(&d->levels, m, &d->values, later ? later->levels : others ? &others->levels : NULL)) return false;
+    if (later && !later_sizes(d, m, later)) return false;
+    if (!settle_rows(d, m) || !infer(d, m) || !all_there(d, m, n_inputs, later)) return false;
     name_rows(d, m);
     for (int f = 0; f < m->n_data; f++)
         if (!place_field(d, m, f)) return false;
     if (m->data_sizes) m->data_sizes(d->data);
     if (forward) draw_responses(d, m);
-    else if (!others) tell_missing(d, m);
+    else if (!others && !later) tell_missing(d, m);
     return true;
 }
 
 bool gm_data_open(GmData *d, const GmModel *m, char **inputs, int n_inputs, const GmData *others)
 {
-    return open(d, m, inputs, n_inputs, others, false);
+    return open_data(d, m, inputs, n_inputs, others, false, NULL);
 }
 
-bool gm_data_open_forward(GmData *d, const GmModel *m, char **inputs, int n_inputs) { return open(d, m, inputs, n_inputs, NULL, true); }
+bool gm_data_open_forward(GmData *d, const GmModel *m, char **inputs, int n_inputs)
+{
+    return open_data(d, m, inputs, n_inputs, NULL, true, NULL);
+}
+
+bool gm_data_open_later(GmData *d, const GmModel *m, char **inputs, int n_inputs, const GmLater *later)
+{
+    return open_data(d, m, inputs, n_inputs, later->others, false, later);
+}
 
 void gm_data_close(GmData *d, const GmModel *m)
 {

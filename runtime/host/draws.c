@@ -76,14 +76,16 @@ static bool hinders_gradients(const GmModel *model, int f)
 
 static bool is_word(const char *word, const char *text, size_t n) { return strlen(word) == n && strncmp(word, text, n) == 0; }
 
+// later: predictions, for which everything that the new data decide is kept.
 // Marks the fields that --params names. false after a message.
-static bool choose(const GmModel *model, const GmMemory *m, const char *params, int requests, bool *wanted)
+static bool choose(const GmModel *model, const GmMemory *m, const char *params, int requests, bool later, bool *wanted)
 {
     const size_t first = params ? strcspn(params, ", ") : 0;
     const bool all = params && is_word("all", params, first);
     for (int f = 0; f < model->n_state; f++)
-        wanted[f] =
-            params ? all && can_keep(&model->state[f]) && !hinders_gradients(model, f) : kept_by_default(&model->state[f], &m->shape[f]);
+        wanted[f] = params  ? all && can_keep(&model->state[f]) && !hinders_gradients(model, f)
+                    : later ? gm_is_computed(&model->state[f], 0)
+                            : kept_by_default(&model->state[f], &m->shape[f]);
     if (!params) return true;
     for (const char *at = params;; at++) {
         at += strspn(at, " ");
@@ -134,7 +136,7 @@ static long transposed(const GmShape *s, long k)
 }
 
 // Marks what the run asks for besides, and says what of it there is not. false after a message: there is nothing.
-static bool choose_requested(const GmModel *model, const GmData *data, int requests, bool *wanted)
+static bool choose_requested(const GmModel *model, const GmData *data, int requests, bool later, bool *wanted)
 {
     static const struct {
         GmRequest request;
@@ -154,7 +156,10 @@ static bool choose_requested(const GmModel *model, const GmData *data, int reque
                 else gm_error("%s: left out: %s", all[k].option, because);
                 continue;
             }
-            wanted[field] = any = true;
+            any = true;
+            // of a response that new data leave out there is none
+            if (later && log_lik && o->data && data->missing[o->data - 1].count == gm_shape_size(&data->shape[o->data - 1])) continue;
+            wanted[field] = true;
             const char *name = model->state[field].name;
             char *plain = log_lik ? gm_format("log_lik_%s", o->name) : gm_format("%s_rep", o->name);
             if (strcmp(name, plain) != 0)
@@ -186,7 +191,7 @@ static bool *absent_elements(const GmModel *model, const GmMemory *m, const GmDa
 }
 
 static void add_columns(GmDraws *d, const GmModel *model, const GmMemory *m, const GmData *data, const bool *wanted, bool log_joint,
-                        bool log_prior)
+                        bool log_prior, bool later)
 {
     long room = log_joint + log_prior;
     const bool moves = d->options->forward != GM_PRIOR;  // else the draws are independent, and no response is one
@@ -194,7 +199,7 @@ static void add_columns(GmDraws *d, const GmModel *model, const GmMemory *m, con
     d->column = gm_alloc((size_t)room, sizeof *d->column);
     if (log_joint) d->column[d->n_columns++] = (GmColumn){.field = -1};
     for (int f = 0; f < model->n_state; f++)
-        for (long k = 0; moves && model->state[f].role == GM_DIAGNOSTIC && k < GM_HMC_NUMBERS; k++)
+        for (long k = 0; moves && !later && model->state[f].role == GM_DIAGNOSTIC && k < GM_HMC_NUMBERS; k++)
             d->column[d->n_columns++] = (GmColumn){.field = f, .element = k};
     for (int f = 0; f < model->n_state; f++) {
         if (!wanted[f] || (!moves && model->state[f].role == GM_IMPUTED)) continue;
@@ -314,7 +319,8 @@ void gm_draws_begin(GmDraws *d, const GmRun *run, const GmTrials *selected, cons
 {
     if (chain == 0) d->sampling = gm_seconds();
     if (!d->file) return;
-    GmAdaptation learned = gm_adaptation(d->model, d->shapes, run, chain);
+    GmAdaptation learned = {0};
+    if (!d->options->later) learned = gm_adaptation(d->model, d->shapes, run, chain);
     FILE *to = d->file[chain];
     write_header(d, chain, &learned);
     gm_trials_note(to, selected, chain, "# ");
@@ -438,7 +444,8 @@ bool gm_draws_open(GmDraws *d, const GmModel *model, const GmMemory *m, const Gm
                    .options = o};
     d->begun = d->sampling = gm_seconds();
     bool *wanted = gm_alloc((size_t)model->n_state, sizeof *wanted);
-    const bool good = choose(model, m, o->params, o->requests, wanted) && choose_requested(model, data, o->requests, wanted);
+    const bool good = choose(model, m, o->params, o->requests, o->later, wanted) &&
+                      choose_requested(model, data, o->requests, o->later, wanted);
     for (int f = 0; f < model->n_state; f++)
         wanted[f] &= !gm_moments_named(o->moments, model->state[f].name) || gm_moments_named(o->params, model->state[f].name);
     const bool prior = good && o->log_prior;
@@ -446,7 +453,7 @@ bool gm_draws_open(GmDraws *d, const GmModel *model, const GmMemory *m, const Gm
         free(wanted);
         return false;
     }
-    if (good) add_columns(d, model, m, data, wanted, o->log_joint, prior);
+    if (good) add_columns(d, model, m, data, wanted, o->log_joint, prior, o->later);
     free(wanted);
     if (!good) return false;
     if (d->n_columns == 0) {

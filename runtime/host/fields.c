@@ -165,3 +165,8 @@ bool gm_is_moved_by(const GmModel *model, const GmField *field, const char *move
     const char *name = field->part_of ? model->state[field->part_of - 1].name : field->name;
     return names(moved, name) || names(moved, field->name) || (summed && names(summed, field->name));
 }
+
+bool gm_is_computed(const GmField *f, int requests)
+{
+    return f->on_request ? (f->on_request & requests) != 0 : f->role == GM_DERIVED || f->role == GM_PREDICTED;
+}

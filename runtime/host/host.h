@@ -76,6 +76,8 @@ void gm_rows_set(const char *name, const int32_t *length, long n);
 char *gm_dotted(char *name);                                    // p[1, 2] -> p.1.2 in place, as columns of draws are called
 char *gm_declared_text(const GmField *f, const GmShape *s);     // "int<lower=0> y[N]"; the caller frees
 bool gm_is_unknown(GmRole role);                                // a parameter, a latent or an auxiliary
+// Whether it is computed for a draw: a definition, the predict block, what is requested.
+bool gm_is_computed(const GmField *f, int requests);
 int gm_data_of_imputed(const GmModel *model, int state_field);  // the data field behind it, or -1
 // Whether an unknown is drawn by an HMC update: it is named in `moved`, or in `summed`, those summed out of its density (or NULL). Names
 // are separated by commas.
@@ -164,10 +166,12 @@ typedef struct GmOptions {
     bool save_warmup;    // sweeps of warm-up are kept in files of their own
     double adapt_delta;  // mean acceptance that step sizes aim at; 0: as the model has it
     int max_treedepth;   // 0: as the model has it
+    bool later, new_levels, same_rows, new_sums;  // `predict`: for new data, from stored draws; its options
 } GmOptions;
 
 // Reads argv. Returns -1 to go on, or the status to exit with (after --help, --version or a bad flag).
 int gm_options(int argc, char **argv, GmOptions *out);
+int gm_options_later(int argc, char **argv, GmOptions *out);  // the same for `predict`; argv[optind] is the first of the draws
 void gm_options_close(GmOptions *o);
 void gm_usage(FILE *to, const char *program);
 extern const char gm_version[];
@@ -342,13 +346,14 @@ typedef struct GmLevels {
     int size;   // 1 + the data field that is the upper bound of all of them; 0: of one variable, whose bound is a number
     int field;  // the data field of one of them
     char **name;
-    long n;
-    bool given;  // their order was asked for
+    long n, old;  // old: those of the run, which come first, if other data have more
+    bool given;   // their order was asked for
 } GmLevels;
 
 typedef struct GmLevelSets {
     int n;
     GmLevels *set;
+    bool of_a_fit, grows;  // those of stored draws, from NAME_levels.json; other data may have more of them
 } GmLevelSets;
 
 typedef enum { GM_TEXT_OTHER, GM_TEXT_STORED, GM_TEXT_REFUSED } GmTextIs;
@@ -364,6 +369,7 @@ GmTextIs gm_read_text(GmValue *v, long at, const char *text, const char **why);
 // false after a message.
 bool gm_levels_settle(GmLevelSets *sets, const GmModel *m, GmValues *values, const GmLevelSets *others);
 bool gm_levels_write(const GmLevelSets *sets, const GmModel *m, const char *output);  // NAME_levels.json; false after a message
+bool gm_levels_read(GmLevelSets *sets, const GmModel *m, const char *path);  // that file; false after a message
 void gm_levels_close(GmLevelSets *sets);
 const GmLevels *gm_levels_of_size(const GmLevelSets *sets, int size);  // those that an extent counts, from 1; NULL: none
 // "a[Aitkin]", with numbers where there are no levels; the caller frees
@@ -403,6 +409,22 @@ bool gm_data_open_forward(GmData *d, const GmModel *m, char **inputs, int n_inpu
 bool gm_is_drawn_response(const GmModel *m, int f);  // a data field of which there are draws, if it may miss
 // the response has these values, but for missing_in_files
 void gm_data_take_drawn(GmData *d, const GmModel *m, int f, const void *elements);
+
+// Data that come after a fit, for its stored draws: what is known of the fit.
+typedef struct GmLater {
+    const GmData *others;       // its data, or NULL
+    const GmLevelSets *levels;  // its levels
+    const long *size;           // by data field: what the draws say of it; -1: nothing
+    bool grows;                 // the new data may have more levels
+    bool *given;                // by data field: set to whether the new data have it
+} GmLater;
+
+// The same for such data. Responses may be left out: they are missing then. A size that the new data do not have is that of the fit.
+bool gm_data_open_later(GmData *d, const GmModel *m, char **inputs, int n_inputs, const GmLater *later);
+// Whether a size counts the levels of data that look up unknowns, int<lower=1, upper=J> county[N]; whether it counts rows: it is the first
+// extent of a response, and counts no levels.
+bool gm_counts_levels(const GmModel *m, int f);
+bool gm_counts_rows(const GmModel *m, int f);
 void gm_data_close(GmData *d, const GmModel *m);
 // JSON to fill in: each name that the files have to give, with its declaration in place of a value.
 void gm_data_template(FILE *to, const GmModel *m);
@@ -954,6 +976,10 @@ bool gm_ends_in_csv(const char *path);
 // The files that the user gives to a command. One NAME without .csv means NAME_1.csv and so on, from the first number for which there is a
 // file. NULL after a message that begins with the name of the command; the caller frees names and array.
 char **gm_draw_files(const char *command, char **given, int n_given, int *n);
+
+// ---- predict.c: predictions later, from stored draws ----
+
+int gm_predict(const GmModel *model, int argc, char **argv);  // `fit predict DRAWS --new DATA`: the status to exit with
 
 // ---- run.c ----
 

@@ -391,6 +391,23 @@ static bool code(GmValue *v, const GmLevels *l, const char *whose)
     return absent < 0;
 }
 
+// Levels that a run does not have, sorted, behind those that it has.
+static void add_new(GmLevels *l, const GmModel *m, const GmValues *values)
+{
+    GmLevels all = {.size = l->size, .field = l->field};
+    collect(&all, m, values);
+    long *sorted = sort_places(l), n = 0;
+    l->old = l->n;
+    for (long k = 0; k < all.n; k++) {
+        if (find_level(l, all.name[k], sorted) >= 0) free(all.name[k]);
+        else all.name[n++] = all.name[k];
+    }
+    l->name = gm_grow(l->name, (size_t)(l->n + n), sizeof *l->name);
+    for (long k = 0; k < n; k++) l->name[l->n++] = all.name[k];
+    free(sorted);
+    free(all.name);
+}
+
 // Beside levels in the order of their names nothing may be given by place: who wrote it cannot have meant that order.
 static bool by_place(const GmLevels *l, const GmModel *m, const GmValues *values)
 {
@@ -456,6 +473,7 @@ bool gm_levels_settle(GmLevelSets *sets, const GmModel *m, GmValues *values, con
             GmLevels *l = set_for(sets, m, from->field);
             l->given = true;
             copy_names(l, from->name, from->n);
+            if (others->grows) add_new(l, m, values);
         }
     } else if (!take_given(sets, m)) return false;
     for (int f = 0; f < m->n_data; f++) {
@@ -465,7 +483,11 @@ bool gm_levels_settle(GmLevelSets *sets, const GmModel *m, GmValues *values, con
     for (int k = 0; k < sets->n; k++) {
         GmLevels *l = &sets->set[k];
         if (!l->given && again) {
-            gm_error("%s is given by name, and was given by number in the run", m->data[l->field].name);
+            gm_error(others->of_a_fit
+                         ? "%s is given by name, and NAME_levels.json beside the draws does not have its levels: the fit had numbers, or "
+                           "the file has moved"
+                         : "%s is given by name, and was given by number in the run",
+                     m->data[l->field].name);
             return false;
         }
         if (!l->given) {
@@ -479,7 +501,11 @@ bool gm_levels_settle(GmLevelSets *sets, const GmModel *m, GmValues *values, con
                 gm_error("%s: %s is given by number, and was given by name in the run", v->source, v->name);
                 return false;
             }
-            if (v && v->names && !code(v, l, again ? "of the run" : "that --levels names")) return false;
+            const char *whose = "that --levels names";
+            if (again)
+                whose = others->of_a_fit ? "of the fit: with --new-levels draw what belongs to a new one is drawn from its law"
+                                         : "of the run";
+            if (v && v->names && !code(v, l, whose)) return false;
         }
         if (!count(l, m, values)) return false;
     }
@@ -505,6 +531,32 @@ bool gm_levels_write(const GmLevelSets *sets, const GmModel *m, const char *outp
     fputc('\n', out.to);
     json_decref(root);
     return gm_output_done(&out);
+}
+
+bool gm_levels_read(GmLevelSets *sets, const GmModel *m, const char *path)
+{
+    json_error_t wrong;
+    json_t *root = json_load_file(path, 0, &wrong);
+    bool good = json_is_object(root);
+    gm_file_is_read(path);
+    for (int f = 0; f < m->n_data && good; f++) {
+        json_t *names = json_object_get(root, m->data[f].name);
+        if (!names) continue;
+        good = json_is_array(names) && gm_takes_levels(&m->data[f]);
+        GmLevels *l = good ? set_for(sets, m, f) : NULL;
+        const bool known = l && l->given;  // another variable has the same levels
+        for (size_t k = 0; k < json_array_size(names) && good && !known; k++) {
+            char *name = (char *)json_string_value(json_array_get(names, k));
+            good = name != NULL;
+            if (!good) break;
+            l->name = gm_grow(l->name, k + 1, sizeof *l->name);
+            l->name[l->n++] = gm_copy_text(name);
+        }
+        if (l) l->given = true;
+    }
+    if (!good) gm_error("%s: these are no levels of data of this model, as a run writes them", path);
+    json_decref(root);
+    return good;
 }
 
 void gm_levels_close(GmLevelSets *sets)

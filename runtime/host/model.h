@@ -143,6 +143,8 @@ typedef struct GmRun {  // one run: everything that emitted code may read of it
     int update;     // the number of the update that gm_model.update makes
     long batch;     // sweeps that gm_model.sweep makes at a call; 0 counts as 1
     int marginal;   // GM_MARGINAL, GM_GIVEN_X; else 0
+    // draws without data: by variable (VAR_x) the elements that keep their values, or NULL; the last one says whether all do. NULL: none
+    const unsigned char *const *keeps;
     int kept;       // within a sweep, where statistics of drawn unknowns are computed before the first update that reads them
     int like_gpu;   // the updates are those for a GPU, also on a CPU
     // sweeps are being timed: scales are not drawn with joint normals integrated out, since that is done more often at the start of chains
@@ -267,6 +269,14 @@ typedef struct GmObserved {
     const char *no_log_lik, *no_replicate;
 } GmObserved;
 
+// What can be drawn from the law of its own statement: an unknown, or a response, as its replicate.
+typedef struct GmLaw {
+    int field, variable, data;  // 1 + the state field that is drawn, VAR_x of it; 1 + the data field of a response, 0: an unknown
+    int at_once;                // so many subscripts say what is drawn at once: elements of a vector, or a matrix, are drawn together
+    int whole;                  // some of its elements cannot be drawn given others
+    const char *refused;        // why it cannot be drawn; NULL: it can
+} GmLaw;
+
 // A variable that runs over labels.
 typedef struct GmLabelled {
     int field;        // 1 + state field; the last one is 0
@@ -351,7 +361,9 @@ typedef struct GmModel {
     void (*restore_chain)(GmRun *one);
     // draws without data, of one->chain: all unknowns and replicates of responses; NULL: a model for modes, or not_forward says why not
     void (*forward)(GmRun *one);
+    const GmLaw *laws;  // what can be drawn so, in order; the last one has no field. NULL: a model for modes
     const char *not_forward, *not_simulated;  // why unknowns cannot be drawn so, and why some response cannot; NULL: they can
+    const char *sum_over_rows;  // a quantity of each row that reads a sum of data over all rows; NULL: there is none
     int joint_as_written;  // log_joint has no auxiliaries, but for --check
     void (*refresh)(GmRun *run);            // after missing values were drawn: sums of responses
     double (*row_bytes)(const GmRun *run);  // of the matrix that row passes read
@@ -384,6 +396,13 @@ typedef struct GmModel {
 extern const GmModel gm_model;
 
 #ifndef __CUDACC_RTC__
+// Whether draws without data leave an element as it is; element -1: all elements of the variable.
+static inline int gm_is_kept(const GmRun *run, int variable, long element)
+{
+    const unsigned char *keeps = run->keeps ? run->keeps[variable] : NULL;
+    return keeps && keeps[element + 1];
+}
+
 // Position i of an array of n, in a size: outside, the program ends with a message.
 long gm_inside(long i, long n, const char *name);
 long gm_remainder(long i, long n);

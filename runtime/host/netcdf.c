@@ -3,6 +3,7 @@
 //   NAME.nc    posterior             a(chain, draw, J), J = Aitkin, Anoka, ...        sample_stats     lp, diverging, energy, ...
 //              log_likelihood        y(chain, draw, N), of --log-lik                  observed_data    y(N)
 //              posterior_predictive  y(chain, draw, N), of --predict                  constant_data    x(N)
+//              predictions           y(chain, draw, N), of `predict`, and so on
 //
 // The layout is "InferenceData schema specification" of ArviZ. The file grows along the dimension `draw`, by blocks of draws of all chains;
 // its variables are defined when the first block is there. An HDF5 file that is cut off while it grows may not be read any more, so it is
@@ -441,16 +442,18 @@ static void put_field(Writer *w, Group *g, const char *name, int f, long first, 
     } else add_columns(w, g, c);
 }
 
-static void put_draws(Writer *w, const char *group, int request)
+// Quantities that runs request so, 0: those that are always there; also: another request, or the same.
+static void put_draws(Writer *w, const char *group, int request, int also)
 {
     const GmDraws *d = w->d;
     Group g = {0};
     for (long first = 0, last; first < d->n_columns; first = last) {
         const int f = d->column[first].field;
         for (last = first + 1; last < d->n_columns && d->column[last].field == f;) last++;
-        if (f < 0 || gm_draws_diagnostic(d, w->model, first) || w->model->state[f].on_request != request) continue;
+        const int by = f < 0 ? -1 : w->model->state[f].on_request;
+        if ((by != request && by != also) || gm_draws_diagnostic(d, w->model, first)) continue;
         if (!g.id) g = group_open(w, group);
-        put_field(w, &g, request ? observed_name(w->model, f) : w->model->state[f].name, f, first, last - first);
+        put_field(w, &g, by ? observed_name(w->model, f) : w->model->state[f].name, f, first, last - first);
     }
     if (g.id && !request) {
         char seed[40];
@@ -535,6 +538,25 @@ static void put_data(Writer *w, const char *group, bool observed)
 
 // ---- the file ----
 
+static void put_run(Writer *w, bool prior)
+{
+    put_draws(w, prior ? "prior" : "posterior", 0, 0);
+    put_statistics(w);
+    put_log_prior(w);
+    put_draws(w, "log_likelihood", GM_LOG_LIK, GM_LOG_LIK);
+    put_draws(w, prior ? "prior_predictive" : "posterior_predictive", GM_REPLICATES, GM_REPLICATES);
+    put_data(w, "observed_data", true);
+    put_data(w, "constant_data", false);
+}
+
+// Of new data. Their densities are no log-likelihoods of the fit, which leave-one-out cross-validation would read.
+static void put_predictions(Writer *w)
+{
+    put_draws(w, "predictions", 0, GM_REPLICATES);
+    put_draws(w, "predictions_log_density", GM_LOG_LIK, GM_LOG_LIK);
+    put_data(w, "predictions_constant_data", false);
+}
+
 bool gm_netcdf_may_hold(const GmDraws *d)
 {
     for (long k = 0; k < d->n_columns; k++) {
@@ -563,14 +585,8 @@ static void define_all(Writer *w, const char *path)
 {
     unlink(path);  // another process may still be closing what it was
     if (!good(w, lib.nc_create(path, NC_CLOBBER | NC_NETCDF4, &w->file))) return;
-    const bool prior = w->d->options->forward == GM_PRIOR;
-    put_draws(w, prior ? "prior" : "posterior", 0);
-    put_statistics(w);
-    put_log_prior(w);
-    put_draws(w, "log_likelihood", GM_LOG_LIK);
-    put_draws(w, prior ? "prior_predictive" : "posterior_predictive", GM_REPLICATES);
-    put_data(w, "observed_data", true);
-    put_data(w, "constant_data", false);
+    if (w->d->options->later) put_predictions(w);
+    else put_run(w, w->d->options->forward == GM_PRIOR);
 }
 
 bool gm_netcdf_put(GmNetcdf *w, const char *path, const double *rows, long n)

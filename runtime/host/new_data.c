@@ -38,11 +38,6 @@ void gm_new_data_close(GmNewData *n)
     free(n);
 }
 
-static bool is_computed(const GmField *f, int requests)
-{
-    return f->on_request ? (f->on_request & requests) != 0 : f->role == GM_DERIVED || f->role == GM_PREDICTED;
-}
-
 static bool is_unknown(const GmField *f) { return f->role == GM_PARAMETER || f->role == GM_LATENT; }
 
 // Whether each element of each unknown is in the draws and has its place here. false after a message.
@@ -106,7 +101,7 @@ static bool prepare(GmNewData *n, const GmModel *model, const GmOptions *o, cons
     bool any = false;
     n->tally = gm_alloc((size_t)model->n_state, sizeof *n->tally);
     for (int f = 0; f < model->n_state; f++)
-        if (is_computed(&model->state[f], o->requests)) {
+        if (gm_is_computed(&model->state[f], o->requests)) {
             n->tally[f] = gm_alloc((size_t)gm_shape_size(&n->memory.shape[f]), sizeof **n->tally);
             any = true;
         }

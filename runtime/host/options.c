@@ -56,8 +56,9 @@ void gm_usage(FILE *to, const char *program)
             "       %s simulate [options] parameters... data...\n"
             "       %s why NAME --chain C --draw D [options] data...\n"
             "       %s rerun NAME_run.json [-o NAME]  the draws of a run again, compared with them\n"
-            "       %s relabel [options] DRAWS      labels of components made to agree over stored draws; relabel --help\n",
-            program, program, program, program, program, program, program);
+            "       %s relabel [options] DRAWS      labels of components made to agree over stored draws; relabel --help\n"
+            "       %s predict [options] DRAWS --new DATA  predictions for new data from stored draws; predict --help\n",
+            program, program, program, program, program, program, program, program);
 #define COMMAND(name, function, arguments, help) fprintf(to, "       %s %s\n", program, name " " arguments "  " help);
 #include "after/commands.def"
     gm_option_group_print(to, GROUP_DATA);
@@ -710,6 +711,53 @@ int gm_options(int argc, char **argv, GmOptions *out)
         return GM_EXIT_USAGE;
     }
     return -1;
+}
+
+// The options of `predict` that are those of a run.
+static int of_a_run(int option)
+{
+    static const int same[][2] = {
+        {OPT_LATER_NEW, OPT_NEW},         {OPT_LATER_OUTPUT, OPT_OUTPUT}, {OPT_LATER_OVERWRITE, OPT_OVERWRITE},
+        {OPT_LATER_FORMAT, OPT_FORMAT},   {OPT_LATER_DIGITS, OPT_DIGITS}, {OPT_LATER_PARAMS, OPT_PARAMS},
+        {OPT_LATER_QUANTILES, OPT_QUANTILES}, {OPT_LATER_SEED, OPT_SEED}, {OPT_LATER_DATES, OPT_DATES},
+        {OPT_LATER_THREADS, OPT_THREADS}, {OPT_LATER_QUIET, OPT_QUIET},
+    };
+    for (size_t k = 0; k < sizeof same / sizeof *same; k++)
+        if (same[k][0] == option) return same[k][1];
+    return OPT_NONE;
+}
+
+int gm_options_later(int argc, char **argv, GmOptions *out)
+{
+    *out = (GmOptions){.chains = 1, .samples = 1, .thin = 1, .first_chain = 1, .later = true, .summary = true, .checkpoint = -1};
+    out->inputs = gm_alloc((size_t)argc + 1, sizeof *out->inputs);
+    out->new_inputs = gm_alloc((size_t)argc + 1, sizeof *out->new_inputs);
+    out->levels = gm_alloc((size_t)argc + 1, sizeof *out->levels);
+    optind = 0;
+    opterr = 0;
+    for (int option, k; (option = gm_option_next(gm_option_table, GROUP_LATER, argc, argv)) != GM_OPTIONS_END;) {
+        if (option == OPT_LATER_HELP) {
+            printf("usage: predict [options] DRAWS --new DATA\n");
+            gm_option_group_print(stdout, GROUP_LATER);
+            return GM_EXIT_OK;
+        }
+        if (option == GM_OPTION_WITHOUT_VALUE) gm_error("predict: %s: a value is missing; try --help", argv[optind - 1]);
+        else if (option < 0) gm_option_refused("predict: ", GROUP_LATER, argv[optind - 1]);
+        if (option < 0) return GM_EXIT_USAGE;
+        if (option == OPT_SAME_ROWS) out->same_rows = true;
+        else if (option == OPT_NEW_SUMS) out->new_sums = true;
+        else if (option == OPT_LATER_DATA) out->inputs[out->n_inputs++] = optarg;
+        else if (option == OPT_NEW_LEVELS) {
+            if ((k = value(OPT_NEW_LEVELS, optarg)) < 0) return GM_EXIT_USAGE;
+            out->new_levels = k == 1;
+        } else if (!apply(of_a_run(option), optarg, out)) return GM_EXIT_USAGE;
+    }
+    if (!format_fits(out)) return GM_EXIT_USAGE;
+    if (!out->threads) out->threads = omp_get_max_threads();
+    if (optind < argc && out->n_new_inputs) return -1;
+    gm_error(optind < argc ? "predict: there are no new data: predict DRAWS --new DATA"
+                           : "predict: no draws are given: predict DRAWS --new DATA; DRAWS is the NAME of `-o NAME`, or files; try --help");
+    return GM_EXIT_USAGE;
 }
 
 void gm_options_close(GmOptions *o)

@@ -513,6 +513,8 @@ static int sample_prior(Fit *f)
     f->run.requests = 0;  // replicates are drawn with the unknowns
     f->derived = f->model->derive_chain && gm_draws_need_derived(&f->draws, f->model);
     f->draws.begun = f->draws.sampling = gm_seconds();
+    gm_outputs_clear(o);
+    if (o->output && o->format != GM_FORMAT_CSV && !(f->draws.netcdf = gm_netcdf_begin(&f->draws))) return GM_EXIT_FAULT;
     for (int c = 0; c < o->chains; c++) gm_draws_begin(&f->draws, &f->run, NULL, NULL, c);
     GmRun one = f->run;
     one.inner_threads = 1;
@@ -524,6 +526,7 @@ static int sample_prior(Fit *f)
             if (gm_fault_raised()) status = GM_EXIT_FAULT;
         }
         if (status == GM_EXIT_OK) f->draws.kept = k + 1;
+        if (!gm_netcdf_take(f->draws.netcdf, false)) status = GM_EXIT_FAULT;
         if (gm_interrupted()) status = GM_EXIT_INTERRUPTED;
     }
     f->sweeps = f->draws.kept;
@@ -936,6 +939,7 @@ int gm_fit(const GmModel *model, int argc, char **argv)
     gm_files_start();
     gm_fault_clear();
     if (argc > 1 && strcmp(argv[1], "relabel") == 0) return gm_printed(gm_relabel(model, argc - 1, argv + 1));
+    if (argc > 1 && strcmp(argv[1], "predict") == 0) return gm_printed(gm_predict(model, argc - 1, argv + 1));
     int status = gm_about_draws(model, argc, argv);
     if (status >= 0) return gm_printed(status);
     if (argc > 1 && strcmp(argv[1], "rerun") == 0 && !gm_rerun_open(&fit.record, &argc, &argv)) {

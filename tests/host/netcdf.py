@@ -83,6 +83,18 @@ for name, shape in (("a", (4,)), ("b", (2,)), ("w", (4, 3))): check(np.array_equ
 check(p.c.dtype == np.int32 and p.mu.dtype == np.float64, "types")
 check(list(p.y_missing.values) == [4, 18] and np.array_equal(p.y.values, np.stack([table["y.4"], table["y.18"]], -1)), "missing values")
 check(np.array_equal(tree.sample_stats.lp.values, table["lp__"]), "lp")
+
+# Predictions later, from these draws, of which some are of missing values.
+with open("later.csv", "w") as f: f.write("county,x,y,k\nAitkin,0.5,1.5,2\nÖdön,-1,NA,0\nZürich,0,1,1\n")
+said = subprocess.run([radon, "predict", "draws", "--new", "later.csv", "--new-levels", "draw", "-o", "later", "--format", "both", "-q",
+                       "--overwrite"], stdout=subprocess.PIPE)
+later, told = columns("later"), az.from_netcdf("later.nc")
+check(said.returncode == 0 and sorted(told.groups()) == ["predictions", "predictions_constant_data", "predictions_log_density"], "groups",
+      told.groups())
+check(np.array_equal(told.predictions.y.values, of_array(later, "y_rep", (3,))) and told.predictions.k.dtype == np.int32, "predictions")
+density = of_array(later, "log_lik_y", (3,))
+check(np.array_equal(told.predictions_log_density.y.values, density, equal_nan=True) and np.isnan(density[:, :, 1]).all() and
+      np.isfinite(density[:, :, [0, 2]]).all(), "densities of what is not missing")
 for group, pattern in (("log_likelihood", "log_lik_%s"), ("posterior_predictive", "%s_rep")):
     for name in ("y", "k"):
         mine, wanted = tree[group][name], of_array(table, pattern % name, (40,))

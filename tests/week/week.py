@@ -129,7 +129,22 @@ for chain in range(1, 5):
     check(rows("night_%d.csv" % chain) == rows("quiet_%d.csv" % chain), "chain %d of the night has the draws of a quiet one" % chain)
 run("./varying", "homes.csv", "--seed", "8", "-q", "-o", "enough", "--until-ess", "1000")
 
-# Friday: the same draws once more
+# Friday: a county without houses among the draws. The law of its effect has the variances of mu and of the counties.
+with open("homes.csv") as f: lines = [line for line in f.read().splitlines() if ",NA" not in line]
+for name, cook in (("elsewhere.csv", False), ("cook.csv", True)):
+    with open(name, "w") as f: f.write("\n".join(lines[:1] + [line for line in lines[1:] if line.startswith("Cook,") == cook]) + "\n")
+run("./varying", "elsewhere.csv", "--seed", "9", "-q", "--no-summary", "-o", "elsewhere", "--samples", "4000")
+said = run("./varying", "predict", "elsewhere", "--new", "cook.csv", status=2)
+check("with --new-levels draw" in said, "a county that the fit does not have", said)
+said = run("./varying", "predict", "elsewhere", "--new", "cook.csv", "--new-levels", "draw", "-o", "cook", "--params", "all", "-q")
+later = az.from_cmdstan(sorted(glob.glob("cook_[0-9].csv"))).posterior
+effect, spread = later.a.values[:, :, -1], float(later.mu.var() + (later.tau**2).mean())
+check(abs(effect.var() / spread - 1) < 0.1, "its effect varies as those of counties and mu", effect.var(), spread)
+houses = np.array([[float(x) for x in line.split(",")[1:]] for line in lines if line.startswith("Cook,")])
+z = (houses[:, 1] - later.log_radon_rep.values.mean((0, 1))) / later.log_radon_rep.values.std((0, 1))
+check("elpd" in said and (np.abs(z) < 4).all(), "its houses are where they are predicted", z, said)
+
+# Friday night: the same draws once more
 check("the draws are those of the run" in run("./varying", "rerun", "quiet_run.json", "--no-summary"), "the record makes the draws again")
 with open("homes.csv", "a") as f: f.write("Aitkin,1,0.5\n")
 run("./varying", "rerun", "quiet_run.json", "--no-summary", "-o", "other", status=2)

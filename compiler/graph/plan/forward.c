@@ -80,6 +80,7 @@ typedef struct Making {
     bool (*test)(const Var *, void *);
     int within;
     unsigned walk;
+    void *with;  // of the test
 } Making;
 
 static bool made_of(const Making *m, const Var *v);
@@ -87,7 +88,7 @@ static bool made_of(const Making *m, const Var *v);
 static bool test_making(const Var *v, void *with)
 {
     const Making *m = with;
-    if (m->test(v, m->s)) return true;
+    if (m->test(v, m->with)) return true;
     return (v->kind == VAR_LET || v->kind == VAR_SERIES) && made_of(m, v);
 }
 
@@ -119,9 +120,9 @@ static bool made_of(const Making *m, const Var *v)
 }
 
 // A site of the law, or what it reads, passes the test.
-static bool law_any(Search *s, const Site *t, bool (*test)(const Var *, void *))
+static bool law_any(Search *s, const Site *t, bool (*test)(const Var *, void *), void *with)
 {
-    Making m = {s, test, 0, ++s->walks};
+    Making m = {s, test, 0, ++s->walks, with};
     return site_any(t, test_making, &m);
 }
 
@@ -129,7 +130,7 @@ static bool law_any(Search *s, const Site *t, bool (*test)(const Var *, void *))
 static bool test_fixed_by_response(const Var *v, void *with)
 {
     Search *s = with;
-    const Making m = {s, test_response, 1, ++s->walks};
+    const Making m = {s, test_response, 1, ++s->walks, s};
     return (v->kind == VAR_LET || v->kind == VAR_SERIES) && made_of(&m, v);
 }
 
@@ -291,7 +292,7 @@ static void take_laws(Search *s, Forward *f)
     }
     for (int of = 0; of < 2; of++)
         for (Site *t = of ? components : f->sites; t && !f->refused; t = t->next) {
-            if (law_any(s, t, test_fixed_by_response)) {
+            if (law_any(s, t, test_fixed_by_response, s)) {
                 f->refused = because(s, t->span, "the law of %s reads a definition that is computed from a response (%s)", f->of->name);
                 return;
             }
@@ -336,6 +337,77 @@ static const char *no_draw(Search *s, const Factor *f, bool *of_responses)
                    law_name(f));
 }
 
+typedef struct Mention {
+    const Var *v;
+} Mention;
+
+static bool test_mention(const Var *v, void *with) { return v == ((Mention *)with)->v; }
+
+static bool factor_any(Search *s, const Factor *f, bool (*test)(const Var *, void *), void *with)
+{
+    Making m = {s, test, 0, ++s->walks, with};
+    return ex_any_var(f->log_density, test_making, &m);
+}
+
+// A statement beside the laws is about v, and about no response: then v alone does not have its law either, given all that its law reads.
+static void refuse_beside(Search *s, Forward *f)
+{
+    Mention of = {f->of};
+    for (const Factor *q = s->g->factors; q && !f->refused; q = q->next) {
+        bool of_responses;
+        if (!counts(q) || drawn_by(q) || !factor_any(s, q, test_mention, &of) || factor_any(s, q, test_response, s)) continue;
+        f->refused = no_draw(s, q, &of_responses);
+    }
+}
+
+// ---- sums over rows ----
+
+typedef struct Rows {
+    const Graph *g;
+    const Expr *size;  // the number of rows
+} Rows;
+
+static Look test_sum_over_rows(const Expr *e, void *with)
+{
+    return e->kind == EX_REDUCE && e->args[1] == ((const Rows *)with)->size && !ex_unknown(e) ? FOUND : LOOK;
+}
+
+// A definition of data that is such a sum.
+static bool test_sum(const Var *v, void *with)
+{
+    bool yes = false;
+    for (const Site *t = v->kind == VAR_LET ? v->sites : NULL; t && !yes; t = t->next)
+        yes = t->value && ex_find(t->value, test_sum_over_rows, with);
+    return yes;
+}
+
+// What is computed or drawn for each row reads a sum over all rows: other rows have another one.
+static const char *sum_over_rows(Search *s, const Var *v, Rows *rows)
+{
+    for (const Site *t = v->sites; t; t = t->next) {
+        bool each = false;
+        for (int i = 0; i < t->plates.n; i++) each |= t->plates.index[i]->hi == rows->size;
+        if (!each) continue;
+        bool inside = t->value && ex_find(t->value, test_sum_over_rows, rows);
+        for (int k = 0; k < t->nargs; k++) inside |= ex_find(t->args[k], test_sum_over_rows, rows);
+        if (!inside && !law_any(s, t, test_sum, rows)) continue;
+        return arena_printf(s->g->arena, "%s reads a sum over all rows, such as a mean (%s)", v->name, line_of(s, t->span));
+    }
+    return NULL;
+}
+
+static void find_sums_over_rows(Search *s)
+{
+    Graph *g = s->g;
+    for (const Observed *o = g->observed; o; o = o->next) {
+        if (!o->var || o->var->kind != VAR_DATA || o->var->rank == 0) continue;
+        Rows rows = {g, o->var->dim[0]};
+        for (int i = 0; i < g->nvars && !g->sum_over_rows; i++)
+            if (g->vars[i]->kind == VAR_DERIVED || g->vars[i]->kind == VAR_PREDICTED)
+                g->sum_over_rows = sum_over_rows(s, g->vars[i], &rows);
+    }
+}
+
 // ---- order ----
 
 // What is drawn later, or not at all: the variable itself and its components do not count.
@@ -349,7 +421,7 @@ static bool waits(Search *s, const Forward *f)
 {
     bool yes = false;
     s->waiting = f;
-    for (const Site *t = f->sites; t && !yes; t = t->next) yes = law_any(s, t, test_undrawn);
+    for (const Site *t = f->sites; t && !yes; t = t->next) yes = law_any(s, t, test_undrawn, s);
     return yes;
 }
 
@@ -359,7 +431,8 @@ static void put_in_order(Search *s)
     Forward *done = NULL, **last = &done;
     s->undrawn = NEW_N(s->g->arena, const Forward *, s->g->nvars + 1);
     for (const Forward *f = s->first; f; f = f->next)
-        if (f->into) s->undrawn[f->into->id] = f;
+        // an unknown that cannot be drawn has a value from elsewhere, or nothing is drawn
+        if (f->into && (!f->refused || f->for_responses)) s->undrawn[f->into->id] = f;
     for (bool progress = true; progress && s->first;) {
         progress = false;
         for (Forward **at = &s->first; *at;) {
@@ -408,6 +481,7 @@ bool find_forward(Graph *g)
         Forward *f = add(&s, v, v, v->span);
         take_laws(&s, f);
         if (!f->sites && !f->refused) f->refused = because(&s, v->span, "%s has no distribution: it is flat (%s)", v->name);
+        refuse_beside(&s, f);
     }
     for (const Observed *o = g->observed; o; o = o->next) {
         if (!o->var) continue;
@@ -420,6 +494,7 @@ bool find_forward(Graph *g)
         f->begins_with_data = o->replicate->known.holes;
         take_laws(&s, f);
     }
+    find_sums_over_rows(&s);
     put_in_order(&s);
     g->forward = s.first;
     return true;

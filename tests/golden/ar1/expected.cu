@@ -255,7 +255,7 @@ KERNEL_TEAM(jacobian_phi) {
 
 // phi from the law of its own statement
 KERNEL_FORWARD(forward_phi) {
-    {
+    UNLESS_KEPT(VAR_phi, 0) {
         Stream g = stream(at, VAR_phi, 0);
         const wide x = normal_mean_sd(&g, 0, 1);
         VERIFY(x, "phi", 0);
@@ -265,7 +265,7 @@ KERNEL_FORWARD(forward_phi) {
 
 // s2 from the law of its own statement
 KERNEL_FORWARD(forward_s2) {
-    {
+    UNLESS_KEPT(VAR_s2, 0) {
         Stream g = stream(at, VAR_s2, 0);
         const wide x = inv_gamma_shape_scale(&g, 2, 1);
         VERIFY(x, "s2", 0);
@@ -275,7 +275,7 @@ KERNEL_FORWARD(forward_s2) {
 
 // y from the law of its own statement, as the replicate
 KERNEL_FORWARD(forward_y) {
-    {
+    UNLESS_KEPT(VAR_y_rep, 0) {
         Stream g = stream(at, VAR_y_rep, 0);
         const wide x = normal_mean_sd(&g, 0, 10);
         VERIFY(x, "y_rep", 0);
@@ -283,10 +283,12 @@ KERNEL_FORWARD(forward_y) {
     }
     const wide c1 = sqrt(*s->s2);
     for (long t = 1; t < d->T; t++) {
-        Stream g = stream(at, VAR_y_rep, t);
-        const wide x = normal_mean_sd(&g, *s->phi * s->y_rep[t - 1], c1);
-        VERIFY(x, "y_rep", t);
-        s->y_rep[t] = x;
+        UNLESS_KEPT(VAR_y_rep, t) {
+            Stream g = stream(at, VAR_y_rep, t);
+            const wide x = normal_mean_sd(&g, *s->phi * s->y_rep[t - 1], c1);
+            VERIFY(x, "y_rep", t);
+            s->y_rep[t] = x;
+        }
     }
 }
 
@@ -444,6 +446,14 @@ static const GmObserved observed[] = {
     {0},
 };
 
+// What can be drawn from the law of its own statement, in order.
+static const GmLaw laws[] = {
+    {.field = STATE_phi, .variable = VAR_phi, .at_once = 0},
+    {.field = STATE_s2, .variable = VAR_s2, .at_once = 0},
+    {.field = STATE_y_rep, .variable = VAR_y_rep, .at_once = 1, .data = DATA_y},
+    {0},
+};
+
 // A selection: unknowns that are drawn by separate updates or together by HMC, and what that costs in multiply-adds.
 // [0] a sweep by separate updates, [1] the fixed cost of HMC, [2] each evaluation of its density.
 // On a GPU each of these is two numbers: the time that does not depend on the number of chains, and the work of a chain.
@@ -469,6 +479,6 @@ static const GmSelection selections[] = {
 };
 
 GM_MODEL("ar1", "model.gm", 2, 21, 4,
-         .derive = gm_derive, .derive_chain = derive, .forward = forward, .joint_as_written = 1, .refresh = refresh, .data_shape = data_shape, .state_shape = state_shape, .observed = observed, .selections = selections, .n_selections = (int)(sizeof selections / sizeof *selections), .cost = cost_1)
+         .derive = gm_derive, .derive_chain = derive, .forward = forward, .laws = laws, .joint_as_written = 1, .refresh = refresh, .data_shape = data_shape, .state_shape = state_shape, .observed = observed, .selections = selections, .n_selections = (int)(sizeof selections / sizeof *selections), .cost = cost_1)
 
 #endif

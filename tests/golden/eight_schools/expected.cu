@@ -328,7 +328,7 @@ KERNEL_TEAM(jacobian_mu) {
 
 // mu from the law of its own statement
 KERNEL_FORWARD(forward_mu) {
-    {
+    UNLESS_KEPT(VAR_mu, 0) {
         Stream g = stream(at, VAR_mu, 0);
         const wide x = normal_mean_sd(&g, 0, 5);
         VERIFY(x, "mu", 0);
@@ -338,7 +338,7 @@ KERNEL_FORWARD(forward_mu) {
 
 // tau from the law of its own statement
 KERNEL_FORWARD(forward_tau) {
-    {
+    UNLESS_KEPT(VAR_tau, 0) {
         Stream g = stream(at, VAR_tau, 0);
         const wide x = half_cauchy(&g, 0, 5);
         VERIFY(x, "tau", 0);
@@ -349,20 +349,24 @@ KERNEL_FORWARD(forward_tau) {
 // theta from the law of its own statement
 KERNEL_FORWARD(forward_theta) {
     for (long j = 0; j < d->J; j++) {
-        Stream g = stream(at, VAR_theta, j);
-        const wide x = normal_mean_sd(&g, *s->mu, *s->tau);
-        VERIFY(x, "theta", j);
-        s->theta[j] = x;
+        UNLESS_KEPT(VAR_theta, j) {
+            Stream g = stream(at, VAR_theta, j);
+            const wide x = normal_mean_sd(&g, *s->mu, *s->tau);
+            VERIFY(x, "theta", j);
+            s->theta[j] = x;
+        }
     }
 }
 
 // y from the law of its own statement, as the replicate
 KERNEL_FORWARD(forward_y) {
     for (long j = 0; j < d->J; j++) {
-        Stream g = stream(at, VAR_y_rep, j);
-        const wide x = normal_mean_sd(&g, s->theta[j], d->sigma[j]);
-        VERIFY(x, "y_rep", j);
-        s->y_rep[j] = x;
+        UNLESS_KEPT(VAR_y_rep, j) {
+            Stream g = stream(at, VAR_y_rep, j);
+            const wide x = normal_mean_sd(&g, s->theta[j], d->sigma[j]);
+            VERIFY(x, "y_rep", j);
+            s->y_rep[j] = x;
+        }
     }
 }
 
@@ -561,6 +565,15 @@ static const GmObserved observed[] = {
     {0},
 };
 
+// What can be drawn from the law of its own statement, in order.
+static const GmLaw laws[] = {
+    {.field = STATE_mu, .variable = VAR_mu, .at_once = 0},
+    {.field = STATE_tau, .variable = VAR_tau, .at_once = 0},
+    {.field = STATE_theta, .variable = VAR_theta, .at_once = 1},
+    {.field = STATE_y_rep, .variable = VAR_y_rep, .at_once = 1, .data = DATA_y},
+    {0},
+};
+
 // A selection: unknowns that are drawn by separate updates or together by HMC, and what that costs in multiply-adds.
 // [0] a sweep by separate updates, [1] the fixed cost of HMC, [2] each evaluation of its density.
 // On a GPU each of these is two numbers: the time that does not depend on the number of chains, and the work of a chain.
@@ -586,6 +599,6 @@ static const GmSelection selections[] = {
 };
 
 GM_MODEL("eight_schools", "model.gm", 3, 22, 8,
-         .derive = gm_derive, .derive_chain = derive, .forward = forward, .joint_as_written = 1, .data_shape = data_shape, .state_shape = state_shape, .observed = observed, .selections = selections, .n_selections = (int)(sizeof selections / sizeof *selections), .cost = cost_1)
+         .derive = gm_derive, .derive_chain = derive, .forward = forward, .laws = laws, .joint_as_written = 1, .data_shape = data_shape, .state_shape = state_shape, .observed = observed, .selections = selections, .n_selections = (int)(sizeof selections / sizeof *selections), .cost = cost_1)
 
 #endif

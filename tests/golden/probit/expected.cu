@@ -301,7 +301,7 @@ KERNEL_TEAM(place_alpha) {
 
 // alpha from the law of its own statement
 KERNEL_FORWARD(forward_alpha) {
-    {
+    UNLESS_KEPT(VAR_alpha, 0) {
         Stream g = stream(at, VAR_alpha, 0);
         const wide x = normal_mean_sd(&g, 0, 5);
         VERIFY(x, "alpha", 0);
@@ -312,10 +312,12 @@ KERNEL_FORWARD(forward_alpha) {
 // beta from the law of its own statement
 KERNEL_FORWARD(forward_beta) {
     for (long i = 0; i < d->p; i++) {
-        Stream g = stream(at, VAR_beta, i);
-        const wide x = normal_mean_sd(&g, 0, 2.5);
-        VERIFY(x, "beta", i);
-        s->beta[i] = x;
+        UNLESS_KEPT(VAR_beta, i) {
+            Stream g = stream(at, VAR_beta, i);
+            const wide x = normal_mean_sd(&g, 0, 2.5);
+            VERIFY(x, "beta", i);
+            s->beta[i] = x;
+        }
     }
 }
 
@@ -323,7 +325,7 @@ KERNEL_FORWARD(forward_beta) {
 KERNEL_FORWARD(forward_y) {
     for (long i = 0; i < d->N; i++) {
         const wide sum1 = s->X_beta[i];
-        {
+        UNLESS_KEPT(VAR_y_rep, i) {
             Stream g = stream(at, VAR_y_rep, i);
             const wide x = bernoulli(&g, Phi(*s->alpha + sum1));
             if (!(x >= 0)) FAULT("y_rep", i, "it cannot be drawn from bernoulli: an argument is out of range (model.gm:14)");
@@ -577,6 +579,14 @@ static const GmObserved observed[] = {
     {0},
 };
 
+// What can be drawn from the law of its own statement, in order.
+static const GmLaw laws[] = {
+    {.field = STATE_alpha, .variable = VAR_alpha, .at_once = 0},
+    {.field = STATE_beta, .variable = VAR_beta, .at_once = 1},
+    {.field = STATE_y_rep, .variable = VAR_y_rep, .at_once = 1, .data = DATA_y},
+    {0},
+};
+
 // A selection: unknowns that are drawn by separate updates or together by HMC, and what that costs in multiply-adds.
 // [0] a sweep by separate updates, [1] the fixed cost of HMC, [2] each evaluation of its density.
 // On a GPU each of these is two numbers: the time that does not depend on the number of chains, and the work of a chain.
@@ -605,6 +615,6 @@ static const GmSelection selections[] = {
 };
 
 GM_MODEL("probit", "model.gm", 4, 25, 4,
-         .derive = gm_derive, .derive_chain = derive, .forward = forward, .joint_as_written = 1, .row_bytes = row_bytes, .row_width = row_width, .data_shape = data_shape, .state_shape = state_shape, .observed = observed, .selections = selections, .n_selections = (int)(sizeof selections / sizeof *selections), .cost = cost_1)
+         .derive = gm_derive, .derive_chain = derive, .forward = forward, .laws = laws, .joint_as_written = 1, .row_bytes = row_bytes, .row_width = row_width, .data_shape = data_shape, .state_shape = state_shape, .observed = observed, .selections = selections, .n_selections = (int)(sizeof selections / sizeof *selections), .cost = cost_1)
 
 #endif

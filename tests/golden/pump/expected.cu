@@ -221,7 +221,7 @@ KERNEL_TEAM(jacobian_b) {
 
 // b from the law of its own statement
 KERNEL_FORWARD(forward_b) {
-    {
+    UNLESS_KEPT(VAR_b, 0) {
         Stream g = stream(at, VAR_b, 0);
         const wide x = gamma_shape_rate(&g, 0.1, 1);
         VERIFY(x, "b", 0);
@@ -232,21 +232,25 @@ KERNEL_FORWARD(forward_b) {
 // theta from the law of its own statement
 KERNEL_FORWARD(forward_theta) {
     for (long i = 0; i < d->N; i++) {
-        Stream g = stream(at, VAR_theta, i);
-        const wide x = gamma_shape_rate(&g, 1.8, *s->b);
-        VERIFY(x, "theta", i);
-        s->theta[i] = x;
+        UNLESS_KEPT(VAR_theta, i) {
+            Stream g = stream(at, VAR_theta, i);
+            const wide x = gamma_shape_rate(&g, 1.8, *s->b);
+            VERIFY(x, "theta", i);
+            s->theta[i] = x;
+        }
     }
 }
 
 // y from the law of its own statement, as the replicate
 KERNEL_FORWARD(forward_y) {
     for (long i = 0; i < d->N; i++) {
-        Stream g = stream(at, VAR_y_rep, i);
-        const wide x = poisson(&g, d->t[i] * s->theta[i]);
-        if (!(x >= 0)) FAULT("y_rep", i, "it cannot be drawn from poisson: an argument is out of range (model.gm:14)");
-        if (!(x >= -2147483647 && x <= 2147483647)) FAULT("y_rep", i, "its draw is not an integer of 32 bits");
-        s->y_rep[i] = INTEGER_DRAWN(x);
+        UNLESS_KEPT(VAR_y_rep, i) {
+            Stream g = stream(at, VAR_y_rep, i);
+            const wide x = poisson(&g, d->t[i] * s->theta[i]);
+            if (!(x >= 0)) FAULT("y_rep", i, "it cannot be drawn from poisson: an argument is out of range (model.gm:14)");
+            if (!(x >= -2147483647 && x <= 2147483647)) FAULT("y_rep", i, "its draw is not an integer of 32 bits");
+            s->y_rep[i] = INTEGER_DRAWN(x);
+        }
     }
 }
 
@@ -413,6 +417,14 @@ static const GmObserved observed[] = {
     {0},
 };
 
+// What can be drawn from the law of its own statement, in order.
+static const GmLaw laws[] = {
+    {.field = STATE_b, .variable = VAR_b, .at_once = 0},
+    {.field = STATE_theta, .variable = VAR_theta, .at_once = 1},
+    {.field = STATE_y_rep, .variable = VAR_y_rep, .at_once = 1, .data = DATA_y},
+    {0},
+};
+
 // A selection: unknowns that are drawn by separate updates or together by HMC, and what that costs in multiply-adds.
 // [0] a sweep by separate updates, [1] the fixed cost of HMC, [2] each evaluation of its density.
 // On a GPU each of these is two numbers: the time that does not depend on the number of chains, and the work of a chain.
@@ -438,6 +450,6 @@ static const GmSelection selections[] = {
 };
 
 GM_MODEL("pump", "model.gm", 3, 12, 5,
-         .derive = gm_derive, .derive_chain = derive, .forward = forward, .joint_as_written = 1, .refresh = refresh, .data_shape = data_shape, .state_shape = state_shape, .observed = observed, .selections = selections, .n_selections = (int)(sizeof selections / sizeof *selections), .cost = cost_1)
+         .derive = gm_derive, .derive_chain = derive, .forward = forward, .laws = laws, .joint_as_written = 1, .refresh = refresh, .data_shape = data_shape, .state_shape = state_shape, .observed = observed, .selections = selections, .n_selections = (int)(sizeof selections / sizeof *selections), .cost = cost_1)
 
 #endif
