@@ -44,4 +44,9 @@ void store(Out *o, const char *place, const char *x)
     else line(o, o->team ? "SET(%s, %s);" : "%s = %s;", place, x);
 }
 
-bool is_one_statement(const Node *body) { return body && (body->kind == NODE_ASSIGN || body->kind == NODE_RATIO) && !body->next; }
+bool is_one_statement(const Node *body)
+{
+    if (body && body->kind == NODE_LET) return body->let.twice;
+    if (body && body->kind == NODE_ASSIGN && body->assign.chain) return !body->next->next->next->next;
+    return body && (body->kind == NODE_ASSIGN || body->kind == NODE_RATIO) && !body->next;
+}

@@ -9,7 +9,7 @@ static const char *const kernel_macro[] = {
 
 static const char *head_text(const Out *o, const Kernel *k)
 {
-    if (o->g->lesson && k->kind != KERNEL_FUNCTION) return text(o, "static void %s(void)", k->name);
+    if (o->g->lesson) return text(o, "static void %s(%s)", k->name, k->chains ? "long from, long to" : "void");
     const char *macro = kernel_macro[k->kind], *chains = k->chains ? ", const long from, const long to" : "";
     if (k->ode && k->of_ode != ODE_SOLUTION)
         return text(o, "static void %s(const Ode *ode, const wide %s, const wide *%s, %s)", k->name, k->ode->time->name,

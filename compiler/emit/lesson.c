@@ -208,7 +208,10 @@ static const char *data_c(const Out *o, const Program *p, const Field *f)
 
 static bool starts(const Var *v) { return v->kind == VAR_PARAMETER || v->kind == VAR_LATENT || (v->kind == VAR_AUXILIARY && !v->hidden); }
 
-static bool is_shown_to_user(const Var *v) { return (v->kind == VAR_DERIVED || v->kind == VAR_PREDICTED) && !v->hidden; }
+static bool is_shown_to_user(const Var *v)
+{
+    return (v->kind == VAR_DERIVED || v->kind == VAR_PREDICTED || v->kind == VAR_SERIES) && !v->hidden;
+}
 
 static void emit_start(const Out *o, const Program *p, Row *r)
 {
@@ -241,10 +244,12 @@ static void emit_main(Out *o, const Program *p)
         end_row(o, &row);
         BLOCK ("while (next_sweep())") {
             add_functions(o, &row, &p->restore);
+            add_functions(o, &row, &p->before);
             end_row(o, &row);
             for (int i = 0; i < p->nupdates; i++)
                 if (p->updates[i].shown) add_call(o, &row, text(o, "%s();", p->updates[i].function));
             end_row(o, &row);
+            add_functions(o, &row, &p->before);
             add_functions(o, &row, &p->derive);
             end_row(o, &row);
         }
@@ -271,9 +276,17 @@ void emit_lesson(FILE *to, const Program *p, const char *source, const char *out
     if (p->starts)
         line(o, "// Starts may lie where the density is 0. The full program then looks for others; this takes them as they are.");
     directive(o, "#include \"lesson.h\"");
+    if (p->uses.bands) directive(o, "#include \"band.h\"");
+    if (p->uses.links) directive(o, "#define GM_STATES_TOGETHER   // of several unknowns");
+    if (p->uses.states) directive(o, "#include \"states.h\"");
     emit_lesson_structs(o, p);
+    for (const Kernel *k = p->setup.first; k; k = k->next)
+        if (k->shown) emit_kernel(o, k);
     emit_apart(o, &p->prepare);
     emit_apart(o, &p->finish);
+    for (const Kernel *k = p->sweep.first; k; k = k->next)
+        if (k->shown) emit_kernel(o, k);
+    emit_apart(o, &p->before);
     for (int i = 0; i < p->nupdates; i++)
         if (p->updates[i].shown) emit_function(o, p->updates[i].function, &p->updates[i].launches);
     emit_apart(o, &p->derive);

@@ -105,12 +105,13 @@ static Head elements_head(Out *o, const Node *n)
             .c = text(o, "%s (%s, %s, s->%s, s->%s)", macro, k, size, n->loop.classes->first->name, n->loop.classes->elements->name)};
     }
     const bool missing = n->loop.how == SHARE_MISSING || n->loop.how == SHARE_IN_TURN;
-    const bool apart = missing || n->loop.n > 1;
+    const bool apart = missing ? n->loop.n != 1 : n->loop.n > 1;
     const char *size = count_text(o, &elements), *names[MAX_RANK] = {"e"};
     for (int k = 0; k < n->loop.n; k++) names[k] = fresh_index(o, n->loop.index[k]);
-    Head h = {.c = missing ? text(o, "%s (e, DATA_%s)", macro, v->name)
+    const char *flat = apart ? "e" : names[0];
+    Head h = {.c = missing ? text(o, "%s (%s, DATA_%s)", macro, flat, v->name)
                            : text(o, "%s (%s, %s%s)", macro, apart ? "e" : names[0], size, more),
-              .flat = missing ? "e" : NULL};
+              .flat = missing ? flat : NULL};
     for (int k = n->loop.n - 1; k >= 0 && apart; k--) {
         if (n->loop.unnamed[k]) continue;
         Count stride = count_dims(v, k + 1, n->loop.n - k - 1);
@@ -336,6 +337,25 @@ static bool is_one_loop(const Node *body)
     return body && body->kind == NODE_LOOP && !body->next && (body->loop.how == SHARE_SERIAL) && !body->loop.order && !body->loop.given;
 }
 
+// Whether the loop and all of its body are on one line.
+static bool is_brief(const Out *o, const Node *n)
+{
+    if (o->g->lesson) return is_plain_statement(n->body);
+    const bool named_rows = n->loop.order && (n->loop.how == SHARE_SUM_ALONG || n->loop.how == SHARE_SUM_CREW) && !n->loop.sorted;
+    return may_be_brief(n->loop.how) && is_one_statement(n->body) && !named_rows;
+}
+
+enum { SHORT_TERM = 25 };  // of an expression
+
+// A sum and the loop that adds it up are one line, if that is short: `real a = 0; for (..) a += ..;`
+bool begins_sum(const Out *o, const Node *n)
+{
+    const Node *loop = n->next;
+    return n->kind == NODE_LET && n->let.grows && n->let.value && loop && loop->kind == NODE_LOOP && loop->loop.ntotals == 1 &&
+           loop->loop.total[0] == n->let.local && is_brief(o, loop) && loop->body->kind == NODE_ASSIGN && !loop->body->assign.drawn &&
+           loop->body->assign.value->size <= SHORT_TERM;
+}
+
 void emit_loop(Out *o, const Node *n)
 {
     const Sharing how = n->loop.how;
@@ -351,8 +371,7 @@ void emit_loop(Out *o, const Node *n)
             const Head inner = loop_head(o, n);
             h.c = text(o, "%s %s", h.c, inner.c);
         }
-        const bool brief = o->g->lesson ? is_plain_statement(n->body) : may_be_brief(how) && is_one_statement(n->body);
-        BODY(h.nlines || !brief, "%s", h.c)
+        BODY(h.nlines || !is_brief(o, n), "%s", h.c)
         {
             for (int k = 0; k < h.nlines; k++) line(o, "%s", h.line[k]);
             if (h.flat) o->flat = h.flat;

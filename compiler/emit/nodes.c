@@ -22,6 +22,7 @@ static const Node *emit_lets(Out *o, const Node *n)
     const char *all = NULL;
     const Node *last = n;
     for (const Node *m = n; is_plain_let(m) && m->let.grows == n->let.grows && strcmp(m->let.type, n->let.type) == 0; m = m->next) {
+        if (begins_sum(o, m)) break;
         const char *one = text(o, "%s = %s", m->let.local->name, expr_c(o, m->let.value, LOOSE));
         if (all && strlen(all) + strlen(one) > MOST_SHARED) break;
         all = all ? text(o, "%s, %s", all, one) : text(o, "%s%s %s", m->let.grows ? "" : "const ", m->let.type, one);
@@ -45,9 +46,30 @@ void emit_let(Out *o, const Node *n)
     } else if (n->let.log_sum && n->let.log_sum != n->let.local)
         line(o, "const %s %s = log_sum_value(&%s);", type, name, n->let.log_sum->name);
     else if (!n->let.value) line(o, "%s %s = log_sum_start();", type, name);
+    else if (begins_sum(o, n)) part(o, "%s %s = %s; ", type, name, expr_c(o, n->let.value, LOOSE));
     else if (strcmp(type, "long") == 0) line(o, "const long %s = %s;", name, extent_c(o, n->let.value, LOOSE));
     else line(o, "%s%s %s = %s;", n->let.grows ? "" : "const ", type, name, expr_c(o, n->let.value, LOOSE));
     if (n->let.key) scope_know(o->scope, n->let.key, n->let.local);
+}
+
+// An entry of a symmetric matrix and its mirror image.
+static void emit_twice(const Out *o, const Node *n)
+{
+    const Place *first = &n->next->assign.place, *other = &n->next->next->assign.place;
+    line(o, "ADD_TWICE(s->%s, %s, %s, %s);", first->array->name, position_c(o, first), position_c(o, other),
+         expr_c(o, n->let.value, LOOSE));
+}
+
+// The chain rule of a standardised effect; returns the last of its nodes.
+static const Node *emit_chain(const Out *o, const Node *n)
+{
+    const Chained *c = n->assign.chain;
+    const char *given = "";
+    Expr *const of[] = {c->share, c->centre, c->spread, c->scale, c->effect};
+    for (int i = 0; i < 5; i++) given = text(o, "%s%s, ", given, expr_c(o, of[i], LOOSE));
+    line(o, "%s += standard_chain(%s&%s, &%s, &%s);", n->assign.place.local->name, given, place_text(o, c->slope),
+         place_text(o, c->by_centre), place_text(o, c->by_spread));
+    return n->next->next->next;
 }
 
 void emit_know(Out *o, const Node *n) { scope_know(o->scope, n->let.key, n->let.local); }
@@ -167,6 +189,24 @@ void emit_assign(Out *o, const Node *n)
     }
 }
 
+// Arrays of one size that are filled alike, on one line; returns the last.
+static const Node *emit_fills(Out *o, const Node *n)
+{
+    const Node *last = n;
+    const char *count = count_text(o, &n->fill.count), *all = "";
+    while (last->next && last->next->kind == NODE_FILL && last->next->fill.waits == n->fill.waits && !last->next->fill.value &&
+           strcmp(count_text(o, &last->next->fill.count), count) == 0)
+        last = last->next;
+    if (n == last || n->fill.value || n->fill.count.n == 0 || o->g->lesson) {
+        emit_fill(o, n);
+        return n;
+    }
+    for (const Node *m = n; m != last->next; m = m->next) all = text(o, "%ss->%s[e] = ", all, c_name(o, m->fill.array->name));
+    if (o->team) line(o, "%s (e, %s) %s0;", n->fill.waits ? "ALONG" : "LANES", count, all);
+    else line(o, "for (long e = 0; e < %s; e++) %s0;", count, all);
+    return last;
+}
+
 void emit_fill(Out *o, const Node *n)
 {
     const char *name = c_name(o, n->fill.array->name), *count = count_text(o, &n->fill.count);
@@ -200,7 +240,12 @@ void emit_barrier(Out *o, const Node *n)
 
 void emit_lane(Out *o, const Node *n)
 {
-    if (!o->team && !n->lane.key) emit_list(o, n->body);  // alone anyhow
+    if (!o->team && !n->lane.key) {  // alone anyhow
+        bool names = false;
+        for (const Node *m = n->body; m; m = m->next) names |= m->kind == NODE_LET;
+        if (names && o->g->lesson) PLAIN_BLOCK emit_list(o, n->body);
+        else emit_list(o, n->body);
+    }
     else BODY(!is_one_statement(n->body), n->lane.key ? "GROUP_LANE" : "ONE_LANE")
         {
             if (n->lane.key) {
@@ -274,7 +319,21 @@ void emit_list(Out *o, const Node *list)
             call_shared_draw(o, o->kernel);
             return;
         }
-        if (o->g->lesson && is_plain_let(n)) {
+        if (n->kind == NODE_LET && n->let.twice) {
+            emit_twice(o, n);
+            return;
+        }
+        if (n->kind == NODE_ASSIGN && n->assign.chain) {
+            for (const Node *last = emit_chain(o, n); n != last; n = n->next) scope_wrote(o->scope, n);
+            scope_wrote(o->scope, n);
+            continue;
+        }
+        if (n->kind == NODE_FILL) {
+            for (const Node *last = emit_fills(o, n); n != last; n = n->next) scope_wrote(o->scope, n);
+            scope_wrote(o->scope, n);
+            continue;
+        }
+        if (o->g->lesson && is_plain_let(n) && !begins_sum(o, n)) {
             n = emit_lets(o, n);
             continue;
         }

@@ -179,6 +179,7 @@ static void emit_model(Out *o, const Program *p, const char *source)
     if (emit_factors(o, p)) members = text(o, "%s, .factors = factors, .definitions = of_factors", members);
     if (emit_observed(o, p)) members = text(o, "%s, .observed = observed", members);
     emit_laws(o, p);
+    if (emit_statistics(o, p)) members = text(o, "%s, .statistics = statistics", members);
     if (emit_labels(o, p)) members = text(o, "%s, .labels = labels", members);
     const int cost = emit_prices(o, p);
     if (emit_selections(o, p))

@@ -10,6 +10,10 @@ void emit_compute(Out *o, const Node *n)
         const char *k = subscript_text(o, n->compute.chain).c;
         which = text(o, ", %s, %s + 1", k, k);
     } else if (s->chains) which = text(o, ", 0, %s", extent_c(o, s->var[0]->dim[0], LOOSE));
+    if (o->g->lesson) {
+        line(o, "%s(%s);", function_name(o->arena, text(o, "compute_%s", s->var[0]->name)), *which ? which + 2 : "");
+        return;
+    }
     line(o, "%s(%sd, s%s%s);", function_name(o->arena, text(o, "compute_%s", s->var[0]->name)), o->program->wild ? "GM, " : "",
          s->var[0]->sites->ode ? n->compute.slopes ? ", GM_ODE_SLOPES" : ", GM_ODE_VALUES" : "", which);
 }

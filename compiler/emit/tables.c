@@ -6,12 +6,16 @@
 
 // ---- structs and tables ----
 
+// Beside a field: N x p.
 static const char *dims_text(const Out *o, const Var *v)
 {
     if (v->rank == 0) return "";
     const char *t = "";
-    for (int k = 0; k < v->rank; k++) t = text(o, "%s%s%s", t, k ? ", " : "[", math_text(o, v->dim[k]));
-    return text(o, "%s]", t);
+    for (int k = 0; k < v->rank; k++) {
+        const bool apart = v->rank > 1 && v->dim[k]->kind != EX_NUM && v->dim[k]->kind != EX_REF;
+        t = text(o, apart ? "%s%s(%s)" : "%s%s%s", t, k ? " x " : "", math_text(o, v->dim[k]));
+    }
+    return t;
 }
 
 static const char *constraint_name(Constraint c)
@@ -64,7 +68,7 @@ static bool is_wide_data(const Program *p, const Var *v) { return v->rank && v->
 
 // ---- members of Data and State, and streams ----
 
-enum { ROW = 100, NOTES = 44, MOST_SHORT = 116 };  // columns: where a list of names goes on in the next row, and where notes begin
+enum { ROW = 100, NOTES = 40, MOST_SHORT = 116 };  // columns: where a list of names goes on in the next row, and where notes begin
 
 // A list of names that are declared together, in rows.
 typedef struct Names {
@@ -154,7 +158,7 @@ static Member state_member(const Out *o, const Program *p, const Var *v)
     const Sort sort = sort_of(v);
     return (Member){.type = element_type(p, v),
                     .name = text(o, "*%s", c_name(o, v->name)),
-                    .note = text(o, v->rank && sort != WORK ? "%s %s" : "%s", sort_name[sort], dims_text(o, v)),
+                    .note = text(o, v->rank && sort != WORK ? "%s, %s" : "%s", sort_name[sort], dims_text(o, v)),
                     .sort = sort};
 }
 
@@ -554,6 +558,54 @@ bool emit_labels(Out *o, const Program *p)
         }
         line(o, "{0},");
     }
+    blank(o);
+    return true;
+}
+
+// ---- statistics ----
+
+static const char *sum_text(const Out *o, const Sum *s)
+{
+    const char *all = statistic_text(o->g, s), *from = strstr(all, " = "), *end = strstr(all, "; serves");
+    if (!from) return all;
+    return end ? text(o, "%.*s", (int)(end - from - 3), from + 3) : from + 3;
+}
+
+// Whether its subscripts are those of the element that the update draws, each for each.
+static bool is_by_element(const Sum *s, const Conditional *c)
+{
+    bool own = c && s->n == c->var->rank;
+    for (int k = 0; own && k < s->n; k++) own = s->var->dim[k] == c->var->dim[k] && s->at[k] && s->at[k]->kind == EX_INDEX;
+    return own;
+}
+
+bool emit_statistics(Out *o, const Program *p)
+{
+    bool any = false;
+    for (int f = 0; f < p->nstate; f++) {
+        const Sum *s = p->state[f].var->kind == VAR_SUM ? p->state[f].var->sum : NULL;
+        for (const Server *t = s ? s->serves : NULL; t; t = t->next)
+            for (int i = 0; i < p->nupdates; i++) {
+                const bool own = is_by_element(s, t->update->conditional);
+                if (p->updates[i].update != t->update || (s->n && !own)) continue;
+                if (!any) line(o, "// Sums that updates read, and parameters of their laws, for `why`.");
+                if (!any) line(o, "static const GmStatistic statistics[] = {");
+                any = true;
+                line(o, "    {%d, %s, %d, \"%s\"},", i, state_number(o, p, s->var), own, sum_text(o, s));
+            }
+    }
+    for (int i = 0; i < p->nupdates; i++) {
+        const Update *u = p->updates[i].update;
+        const Description *d = u->description;
+        for (int k = 0; u->kind == UPDATE_EXACT && !u->imputes && k < d->n; k++) {
+            if (!any) line(o, "// Sums that updates read, and parameters of their laws, for `why`.");
+            if (!any) line(o, "static const GmStatistic statistics[] = {");
+            any = true;
+            line(o, "    {%d, 0, 0, \"%s\"},", i, d->line[k]);
+        }
+    }
+    if (!any) return false;
+    line(o, "    {0, 0, 0, NULL}};");
     blank(o);
     return true;
 }

@@ -195,6 +195,9 @@ static Position with_offset(const Out *o, Position p, const Expr *offset)
 {
     if (!offset) return p;
     const char *c = expr_c(o, offset, ADDITIVE);
+    const size_t n = strlen(p.at.c), tail = strlen(" - 1");
+    if (ex_is_num(offset, 1) && n > tail && strcmp(p.at.c + n - tail, " - 1") == 0)  // 1 + d->col[j] - 1
+        return (Position){(Text){text(o, "%.*s", (int)(n - tail), p.at.c), ADDITIVE, p.at.minus}, false};
     return (Position){p.zero ? (Text){c, ADDITIVE, false} : (Text){text(o, "%s + %s", c, p.at.c), ADDITIVE, false}, false};
 }
 

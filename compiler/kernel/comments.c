@@ -50,6 +50,16 @@ static const Augmentation *rule_that_brought(const Graph *g, const Var *v)
     return NULL;
 }
 
+enum { LONGEST_FACTOR = 100 };
+
+const char *factor_text(Lower *p, const Factor *f)
+{
+    if (!f->dist || !f->value) return f->dist ? f->dist->name : "target";
+    const char *all = words(p, "%s ~ %s(", math(p, f->value), f->dist->name);
+    for (int i = 0; i < f->nargs; i++) all = words(p, "%s%s%s", all, i ? ", " : "", math(p, f->args[i]));
+    return f->nargs && strlen(all) < LONGEST_FACTOR ? words(p, "%s)", all) : words(p, "%s ~ %s", math(p, f->value), f->dist->name);
+}
+
 void comment_update(Lower *p, const Update *s)
 {
     const Description *d = s->description;
@@ -68,7 +78,11 @@ void comment_update(Lower *p, const Update *s)
     note(p, "%s | rest%s%s%s%s%s     %s", d->what, *d->is == ':' ? "" : " ", d->is, because ? density ? ", because " : "     " : "",
          because ? because : "", more, line_of(p, s->span));
     const Augmentation *rule = s->imputes || s->nblock != 1 ? NULL : rule_that_brought(p->g, s->block[0]);
-    if (rule) note(p, "  an auxiliary of %s%s%s", rule->name, rule->reference ? ": " : "", rule->reference ? rule->reference : "");
+    if (rule) {  // the reference once
+        const bool cites = rule->reference && !map_get(&p->cited, rule->name);
+        note(p, "  an auxiliary of %s%s%s", rule->name, cites ? ": " : "", cites ? rule->reference : "");
+        map_put(p->g->arena, &p->cited, rule->name, (void *)rule);
+    }
     const char *row = "";  // short parameters share one line
     for (int i = 0; i < d->n && !density && s->kind != UPDATE_GAUSSIAN; i++) row = words(p, "%s%s%s", row, i ? ", " : "", d->line[i]);
     if (*row && strlen(row) <= WIDTH) note(p, "  %s", row);

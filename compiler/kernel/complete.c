@@ -16,6 +16,7 @@ void complete_program(Lower *p)
         find_fields(p);
         find_starts(p);
         find_lesson(p);
+        find_uses(p);
         return;
     }
     share_draws(p);

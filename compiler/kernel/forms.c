@@ -5,6 +5,7 @@
 //
 // Needs: the kernels as the passes have left them.     Gives: these members of nodes and kernels, and Program.logs.
 // Keeps: all else.
+#include <string.h>
 #include "lower.h"
 
 // ---- updates ----
@@ -51,6 +52,42 @@ static void form_assign(const Graph *g, Node *n)
     n->assign.puts_row = puts_row(n);
     n->assign.integer = as_integer(n);
     n->assign.exists = n->assign.puts_row ? NULL : place_exists(g, &n->assign.place);
+}
+
+static bool adds_plainly(const Node *n, const Expr *value)
+{
+    return n && n->kind == NODE_ASSIGN && n->assign.op == ASSIGN_ADD && n->assign.how == STORE_PLAIN && n->assign.value == value &&
+           n->assign.place.array && !n->assign.place.array->lowered.pattern && !n->assign.own && !n->assign.times && !n->assign.drawn &&
+           !n->assign.exists;
+}
+
+// An entry of a symmetric matrix and its mirror image.
+static bool adds_twice(const Node *list)
+{
+    const Node *first = list->next, *other = first ? first->next : NULL;
+    return list->let.key && list->let.key == list->let.value && !list->let.grows && adds_plainly(first, list->let.key) &&
+           adds_plainly(other, list->let.key) && !other->next && first->assign.place.array == other->assign.place.array;
+}
+
+static bool sets_to(const Node *n, const char *function, int nargs)
+{
+    return n && n->kind == NODE_ASSIGN && n->assign.op == ASSIGN_SET && n->assign.how == STORE_PLAIN && !n->assign.exists &&
+           n->assign.value->kind == EX_CALL && n->assign.value->nargs == nargs && strcmp(n->assign.value->name, function) == 0;
+}
+
+// lp += c*log(s), the derivatives by centre and spread, slope = slope*scale (hmc/chain.c).
+static const Chained *chained(Arena *a, const Node *n)
+{
+    const Node *centre = n->next, *spread = centre ? centre->next : NULL, *slope = spread ? spread->next : NULL;
+    if (n->assign.op != ASSIGN_ADD || !n->assign.place.local || n->assign.how != STORE_PLAIN) return NULL;
+    if (!sets_to(centre, "standard_by_centre", 3) || !sets_to(spread, "standard_by_spread", 5)) return NULL;
+    Expr *const *by = spread->assign.value->args, *share = by[1], *scale = centre->assign.value->args[1], *g = by[4];
+    const bool last = slope && slope->kind == NODE_ASSIGN && slope->assign.op == ASSIGN_SET && slope->assign.how == STORE_PLAIN &&
+                      slope->assign.value == ex_mul2(g, scale) && slope->assign.place.element == g;
+    if (!last || n->assign.value != ex_mul2(share, ex_call1("log", by[3]))) return NULL;
+    Chained *c = NEW(a, Chained);
+    *c = (Chained){share,  by[2], by[3], scale, by[0], &slope->assign.place, &centre->assign.place, &spread->assign.place};
+    return c;
 }
 
 // ---- loops over missing values ----
@@ -135,6 +172,9 @@ static void form_list(const Program *p, Node *list)
         form_list(p, n->otherwise);
         if (n->kind == NODE_LOOP) form_loop(n);  // after what is below it
     }
+    for (Node *n = list; n; n = n->next)
+        if (n->kind == NODE_LET) n->let.twice = adds_twice(n);
+        else if (n->kind == NODE_ASSIGN) n->assign.chain = chained(p->g->arena, n);
 }
 
 static bool sums_products(const Node *list)

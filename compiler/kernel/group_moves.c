@@ -288,8 +288,10 @@ void along_group_move(Lower *p, const Update *s)
     const bool haar = has_haar(s), one = haar && all_change(o);
     Expr *all = ex_num(0);
     for (int i = 0; i < o->nwindows; i++) draw_window(p, &o->window[i]);
+    const bool explained = map_get(&p->cited, "Haar") != NULL;  // once
+    if (haar) map_put(p->g->arena, &p->cited, "Haar", p);
     note(p,
-         haar && !p->g->lesson
+         haar && !explained && !p->g->lesson
              ? "The group move by %s is applied (Liu and Sabatti 2000). With --check the ratio has the logarithms of the Jacobian and of "
                "the Haar measure, 1/%s, too."
              : "The group move by %s is applied (Liu and Sabatti 2000)",

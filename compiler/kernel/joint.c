@@ -19,7 +19,8 @@ static void put_offsets(Lower *p, BlockPlace *b, int ndense, Expr *size)
     put_let(p, NULL, b->n, size, "long");
     Expr *at = ex_num(0);
     for (int i = 0; i < ndense; i++) {
-        if (i) {
+        if (at->kind == EX_NUM) b->offset[i] = i ? at : NULL;
+        else {
             Var *local = local_named(p->g->arena, words(p, "at_%s", s->block[i]->name));
             local->base = BASE_INT;
             put_let(p, NULL, local, at, "long");
@@ -115,10 +116,18 @@ static void put_rescale(Lower *p, const Update *s, Var *scale, const char *stem)
     launch_team(p, rescale);
 }
 
+// 1/s of positive s: it is 0 for no finite s. A weight that is drawn may be 0, as that of a binomial without trials.
+static bool is_over_positive(const Expr *root)
+{
+    return root->kind == EX_POW && root->number < 0 && root->args[0]->kind == EX_REF && root->args[0]->var->kind == VAR_PARAMETER &&
+           ex_positive(root->args[0]);
+}
+
 // The target of a row over the root of its variance; *root, the root of its weight, gets a name.
 static Expr *put_target(Lower *p, const Rows *r, Expr **root)
 {
     if (ex_is_num(*root, 1) || ex_is_num(r->shift, 0)) return r->shift;
+    if (is_over_positive(*root)) return ex_mul2(r->shift, ex_pow(*root, -1));
     Var *local = local_new(p->g->arena, "root");
     put_let(p, NULL, local, *root, "wide");
     *root = local_ref(local);

@@ -120,6 +120,12 @@ typedef struct ValueWeights {
     struct ValueWeights *next;
 } ValueWeights;
 
+// The chain rule of an effect u of a share, a centre, a spread and a scale (device/line.h): its derivative, and those by centre and spread.
+typedef struct Chained {
+    Expr *share, *centre, *spread, *scale, *effect;
+    const Place *slope, *by_centre, *by_spread;
+} Chained;
+
 typedef struct Node Node;
 
 typedef struct SymmetricProduct {  // what a row adds to places (j, k) of its group: times*factor(j)*factor(k)
@@ -146,6 +152,7 @@ struct Node {
             Expr *value;
             const char *type;
             bool grows, spare;
+            bool twice;  // forms.c: two statements follow and end the list, which add it to two places of one array
             Var *log_sum;
         } let;
         struct {  // NODE_NEST, NODE_REDUCE
@@ -215,6 +222,7 @@ struct Node {
             const Node *drawn;  // the draw of its value, by a law, which is written here; or NULL
             int total;
             AsInteger integer;
+            const Chained *chain;  // forms.c: it and the three after it are the chain rule of one standardised effect; NULL: it is not
             Expr *exists;
             bool puts_row;
         } assign;
@@ -444,6 +452,7 @@ typedef struct Kernel {
     // KERNEL_TEAM, until tables.c: iterations of its loops compute matrices of their own, each by one lane
     bool by_one;
     bool on_request;       // KERNEL_TEAM: only some runs launch it
+    bool shown;            // KERNEL_FUNCTION: a lesson calls it
     bool chains;           // KERNEL_FUNCTION: of the chains from the one to before the other that it is given
     const Var *unless_given;  // PART_FORWARD: the unknown that it draws; NULL: it draws replicates
     const Series *series;  // KERNEL_FUNCTION: it computes this one; or NULL

@@ -8,7 +8,10 @@
 // else.
 #include "lower.h"
 
-static bool is_shown(const UpdateCode *code) { return !code->update->imputes && code->update->joint <= 0; }
+static bool is_shown(const UpdateCode *code)
+{
+    return !code->update->imputes && code->update->joint <= 0 && code->update->when != ON_GPU;
+}
 
 // Whether launches follow those under this condition, without which a function returns.
 static bool launches_follow(const Launch *where)
@@ -69,7 +72,17 @@ static const char *refused(const Launch *l)
     return NULL;
 }
 
-static const char *refused_nodes(const Node *list)
+// The function that computes a series; NULL: definitions do.
+static Kernel *function_of(const Program *p, const Series *s)
+{
+    Kernel *const lists[] = {p->setup.first, p->sweep.first};
+    for (int i = 0; i < 2; i++)
+        for (Kernel *k = lists[i]; k; k = k->next)
+            if (k->kind == KERNEL_FUNCTION && k->series == s) return k;
+    return NULL;
+}
+
+static const char *refused_nodes(const Program *p, const Node *list)
 {
     static const char *const kinds[NODE_RESULT + 1] = {
 #define REFUSED(id, why) [NODE_##id] = why,
@@ -78,8 +91,10 @@ static const char *refused_nodes(const Node *list)
     for (const Node *n = list; n; n = n->next) {
         const bool colours = n->kind == NODE_LOOP && (n->loop.how == SHARE_COLOUR || n->loop.how == SHARE_COLOUR_CREW);
         if ((colours && n->loop.n > 1) || (n->kind == NODE_LOOP && n->loop.how == SHARE_CLASSES)) return "is drawn colour by colour";
-        const char *why = kinds[n->kind] ? kinds[n->kind] : refused_nodes(n->body);
-        if (!why) why = refused_nodes(n->otherwise);
+        const char *why = kinds[n->kind] ? kinds[n->kind] : refused_nodes(p, n->body);
+        if (!why) why = refused_nodes(p, n->otherwise);
+        const Kernel *function = n->kind == NODE_COMPUTE ? function_of(p, n->compute.series) : NULL;
+        if (!why && n->kind == NODE_COMPUTE) why = function ? refused_nodes(p, function->body) : "needs what a recursion computes";
         if (why) return why;
     }
     return NULL;
@@ -99,11 +114,11 @@ static bool in_lesson(const Launch *l)
            (l->when == ALWAYS || l->when == IF_MANY || l->when == UNLESS_LISTED);
 }
 
-static const char *refused_launches(const Launches *list)
+static const char *refused_launches(const Program *p, const Launches *list)
 {
     for (const Launch *l = list->first; l; l = l->next) {
         const char *why = in_lesson(l) || l->kind == LAUNCH_SCALES ? refused(l) : NULL;
-        if (!why && l->kernel) why = refused_nodes(l->kernel->body);
+        if (!why && l->kernel) why = refused_nodes(p, l->kernel->body);
         if (why) return why;
     }
     return NULL;
@@ -114,16 +129,14 @@ const char *lesson_refused(const Program *p)
     Arena *a = p->g->arena;
     for (int i = 0; i < p->nupdates; i++) {
         const UpdateCode *code = &p->updates[i];
-        const char *why = is_shown(code) ? refused_launches(&code->launches) : NULL;
+        const char *why = is_shown(code) ? refused_launches(p, &code->launches) : NULL;
         if (!why && is_shown(code) && code->made.first) why = "needs statistics of its own";
         if (why) return arena_printf(a, "%s %s", code->name, why);
     }
-    for (int i = 0; i < p->g->nvars; i++)
-        if (p->g->vars[i]->lowered.kept_log)
-            return arena_printf(a, "%s may round to an end of its support: its logarithm is kept", p->g->vars[i]->name);
-    if (p->before.first || p->g->series) return "the model has a recursion";
+    const char *series = refused_launches(p, &p->before);
+    if (series) return arena_printf(a, "a definition %s", series);
     if (p->ntotals) return "sizes are sums of data";
-    if (refused_launches(&p->prepare) || refused_launches(&p->finish)) return "data are prepared by routines of the runtime";
+    if (refused_launches(p, &p->prepare) || refused_launches(p, &p->finish)) return "data are prepared by routines of the runtime";
     return NULL;
 }
 
@@ -135,6 +148,9 @@ static bool note_use(const Var *v, void *with)
     const int data = field_of(p->data, p->ndata, v), state = field_of(p->state, p->nstate, v);
     if (data >= 0) p->data[data].shown = true;
     else if (state >= 0) p->state[state].shown = true;
+    Var *const logs[] = {v->lowered.kept_log, v->lowered.kept_log1m};  // that a draw of v writes
+    for (int i = 0; i < 2; i++)
+        if (logs[i]) note_use(logs[i], with);
     return false;
 }
 
@@ -145,6 +161,11 @@ static void use_nodes(Program *p, const Node *list)
     for (const Node *n = list; n; n = n->next) {
         each_expr(n, note_uses, p);
         each_array(n, note_use, p);
+        Kernel *function = n->kind == NODE_COMPUTE ? function_of(p, n->compute.series) : NULL;
+        if (function && !function->shown) {
+            function->shown = true;
+            use_nodes(p, function->body);
+        }
         use_nodes(p, n->body);
         use_nodes(p, n->otherwise);
     }
@@ -167,6 +188,7 @@ void find_lesson(Lower *lower)
     Program *p = lower->out;
     use_launches(p, &p->prepare);
     use_launches(p, &p->finish);
+    use_launches(p, &p->before);
     use_launches(p, &p->derive);
     use_launches(p, &p->restore);
     for (int i = 0; i < p->nupdates; i++)

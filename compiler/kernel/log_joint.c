@@ -3,6 +3,8 @@
 // Needs: factors.     Gives: kernels that add them up, for lp__ and for --check; long models in parts.
 #include "lower.h"
 
+#define CONSTANTS "Numbers alone are constants of the laws."
+
 // One function of a thousand statements takes the C compiler longer than forty of twenty-five.
 enum { FACTORS_OF_A_PART = 25, FACTORS_OF_A_KERNEL = 100 };
 
@@ -26,10 +28,7 @@ static bool for_part(const Graph *g, const Factor *f)
 
 static void put_factor(Lower *p, const Factor *f, Var *lp)
 {
-    put(p, NODE_COMMENT)->text.lines = words(p, "%s%s",
-                                             f->dist     ? f->dist->name
-                                             : f->id < 0 ? "the Jacobian of the centred form"
-                                                         : "target",
+    put(p, NODE_COMMENT)->text.lines = words(p, "%s%s", f->id < 0 && !f->dist ? "the Jacobian of the centred form" : factor_text(p, f),
                                              f->rule ? words(p, ", by %s", f->rule->name) : "");
     const Loops l = f->plates;
     Node *sum = enter_nest(p, NODE_REDUCE, &l, 0, NULL, NULL);
@@ -132,8 +131,8 @@ void lower_log_joint(Lower *p)
     const Kernel **part;
     const int parts = lower_parts(p, &part);
     note(p, p->g->method == METHOD_EM ? "The log density of data and parameters, latents integrated out."
-            : either                  ? "The log joint density of data and variables; with --check that of auxiliaries, too."
-                                      : "The log joint density of data, variables and auxiliaries.");
+            : either                  ? "The log joint density of data and variables; with --check that of auxiliaries, too. " CONSTANTS
+                                      : "The log joint density of data, variables and auxiliaries. " CONSTANTS);
     Kernel *k = open_kernel(p, KERNEL_TEAM, "log_joint", "wide");
     k->by_one = whole;
     Var *lp = begin_sum(p);

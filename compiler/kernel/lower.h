@@ -60,6 +60,7 @@ struct Lower {
     Node **at;            // its nodes are added here
     const char *comment;  // lines above the next kernel
     ProgramPart part;     // of the program that the next kernels are in, but those of HMC
+    Map cited;            // rules of augmentations whose reference stands above an earlier kernel
     bool says_law;        // the lines above the next kernel begin with a law
     Launches *launches;   // that launches are added to
     When when;            // of the launches that are added
@@ -97,6 +98,7 @@ const char *math(Lower *p, const Expr *e);         // in the language's notation
 const char *cut_line(Lower *p, const char *line);  // to the width of a comment
 const char *line_of(Lower *p, Span s);             // file.gm:12
 const char *loops_over(Lower *p, const Loops *l);  // "  over i, j"
+const char *factor_text(Lower *p, const Factor *f);  // theta[j] ~ normal(mu, tau)
 void comment_update(Lower *p, const Update *s);    // the law that the next kernel draws from, in textbook form: lines above it
 void note(Lower *p, const char *format, ...) __attribute__((format(printf, 2, 3)));  // a line above the next kernel
 

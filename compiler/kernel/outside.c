@@ -25,8 +25,10 @@ typedef struct Walk {
     Node **at;  // new nodes go here
     Who who;
     int temporaries;
+    Map names;                   // of local variables
     const Expr *group;           // a subscript that is the group of a loop
     bool chosen;                 // within a choice
+    bool statements;             // what needs no statement stays where it is
     struct LoopLocal *declared;  // locals of the loop that is looked into: what reads them stays
 } Walk;
 
@@ -52,6 +54,45 @@ static Node *insert(Walk *w, NodeKind kind)
 }
 
 static Var *temporary(Walk *w, const char *stem) { return local_new(w->a, intern(arena_printf(w->a, "%s%d", stem, ++w->temporaries))); }
+
+// A local variable by what it is, log_sigma, if that is short; else by a number.
+static Var *named(Walk *w, const char *stem, const Expr *e)
+{
+    const char *name = local_name(w->p->g, e);
+    if (!*name) return temporary(w, stem);
+    Var *local = local_named(w->a, name);
+    for (int k = 2; map_get(&w->names, local->name); k++) local = local_named(w->a, arena_printf(w->a, "%s_%d", name, k));
+    map_put(w->a, &w->names, local->name, local);
+    return local;
+}
+
+static bool take_local(const Var *v, void *with)
+{
+    Walk *w = with;
+    if (v->kind == VAR_ELEMENT) map_put(w->a, &w->names, v->name, (void *)v);
+    return false;
+}
+
+static bool take_part(const NodePart *part, void *with)
+{
+    Walk *w = with;
+    if (part->kind == HAS_INSIDE || part->kind == HAS_AFTER) map_put(w->a, &w->names, part->name, (void *)part->name);
+    if (part->kind == HAS_VALUE || part->kind == HAS_KEY || part->kind == HAS_WITHIN) ex_any_var(part->e, take_local, w);
+    if (part->kind == HAS_PLACE && part->place->local) take_local(part->place->local, w);
+    return false;
+}
+
+// Names that local variables have before any is given here.
+static void take_names(Walk *w, const Node *list)
+{
+    for (const Node *n = list; n; n = n->next) {
+        each_part(n, take_part, w);
+        each_array(n, take_local, w);
+        if (n->kind == NODE_LET || n->kind == NODE_KNOW) take_local(n->let.local, w);
+        take_names(w, n->body);
+        take_names(w, n->otherwise);
+    }
+}
 
 // Walks a list that is made here, in a scope of its own if it has one.
 static void inner(Walk *w, Node **body, Who who, bool scope)
@@ -329,8 +370,8 @@ static void note_terms(const Walk *w, Index *i, const Expr *value)
 static void need_sum(Walk *w, Expr *e)
 {
     const bool sum = e->fn == FN_sum, max = e->fn == FN_max, product = e->fn == FN_prod, lse = e->fn == FN_log_sum_exp;
-    Var *total = temporary(w, lse ? "lse" : e->name);
     Expr *held = predicted(w->p, w->kernel, e);
+    Var *total = lse ? temporary(w, "lse") : named(w, e->name, e);
     if (held) {
         need(w, held);
         let(w, e, total, held);
@@ -412,6 +453,10 @@ static void need(Walk *w, Expr *e)
 {
     if (e->nargs == 0 || scope_find(&w->scope, e)) return;
     need_parts(w, e);
+    if (statistic_mean(e) && !w->p->g->lesson && !e->loose) {  // it is read again and again where data may be missing
+        let(w, e, named(w, "c", e), e);
+        return;
+    }
     if (e->size <= LONGEST || e->kind == EX_REF || e->kind == EX_REDUCE || ex_rank(e) > 0 || scope_find(&w->scope, e)) return;
     let(w, e, temporary(w, "part"), e);
 }
@@ -492,9 +537,9 @@ static bool worth_naming(const Expr *e)
     case EX_NUM:
     case EX_REF:
     case EX_INDEX:
-    case EX_MUL:
     case EX_ARRAY:
     case EX_AT: break;
+    case EX_MUL: return statistic_mean(e) != NULL;
     }
     return false;
 }
@@ -528,13 +573,14 @@ static void keep(Walk *w, Expr *e, const Loops *inner, const Var *moving, uint64
 {
     if (e->nargs == 0 || e->kept == walk || scope_find(&w->scope, e)) return;
     e->kept = walk;
-    if (worth_naming(e) && !(w->p->g->lesson && !needs_statements(w, e)) && !(w->chosen && ex_find(e, test_chosen, NULL)) &&
+    const bool statements = w->statements || w->p->g->lesson;
+    if (worth_naming(e) && !(statements && !needs_statements(w, e)) && !(w->chosen && ex_find(e, test_chosen, NULL)) &&
         !(inner->guard && looks_up(e)) && !changes(e, inner) && !reads_declared(w, e) && !(moving && ex_mentions(e, moving)) &&
         ex_rank(e) == 0) {
         Expr *exists = reads_inside(w->p->g, e);
         if (!exists || !needs_statements(w, e)) {
             need(w, e);
-            if (!scope_find(&w->scope, e)) let(w, e, temporary(w, "c"), exists ? ex_call3("if_else", exists, e, ex_num(0)) : e);
+            if (!scope_find(&w->scope, e)) let(w, e, named(w, "c", e), exists ? ex_call3("if_else", exists, e, ex_num(0)) : e);
             return;
         }
     }
@@ -790,7 +836,9 @@ static void visit_lane(Walk *w, Node *n)
     const Expr *group = w->group;
     if (n->lane.key) w->group = n->lane.key;
     else if (w->who != BY_LANE) {  // sums are shared before one lane is alone
+        w->statements = true;
         keep_values(w, n->body, &(Loops){0}, NULL);
+        w->statements = false;
         w->declared = NULL;
     }
     inner(w, &n->body, BY_LANE, true);
@@ -867,6 +915,7 @@ void name_outside(Lower *p, Kernel *k)
               .kernel = k,
               .scope = {.arena = p->g->arena, .g = p->g},
               .who = k->kind == KERNEL_TEAM ? BY_ALL_LANES : BY_LANE};
+    take_names(&w, k->body);
     walk(&w, &k->body);
     scope_leave(&w.scope, 0);
 }

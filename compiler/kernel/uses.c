@@ -22,6 +22,7 @@ void find_uses(Lower *lower)
     Program *p = lower->out;
     RuntimeParts *u = &p->uses;
     for (const Update *s = p->g->updates; s; s = s->next) {
+        if (p->g->lesson && s->when == ON_GPU) continue;
         u->hmc |= s->kind == UPDATE_NUTS;
         u->bands |= s->kind == UPDATE_GAUSSIAN && s->gaussian.band;
         u->states |= update_at_once(s);

@@ -13,7 +13,8 @@ static void quoted(FILE *out, const char *text)
 
 static void dot_node(FILE *out, const DiagramNode *v, int number)
 {
-    static const char *const shape[] = {"ellipse", "ellipse, style=filled, fillcolor=lightgrey", "plaintext", "box", "box, style=filled"};
+    static const char *const shape[] = {"ellipse", "ellipse, style=filled, fillcolor=lightgrey", "plaintext", "ellipse, peripheries=2",
+                                        "box, style=filled"};
     fprintf(out, "n%d [label=\"", number);
     quoted(out, v->name);
     if (*v->index) {
@@ -73,8 +74,8 @@ static void mermaid_text(FILE *out, const char *text)
 
 static void mermaid_plate(FILE *out, const Diagram *d, int plate, int depth)
 {
-    static const char *const open[] = {"([\"", "([\"", "[\"", "[\"", "[\""}, *const close[] = {"\"])", "\"]):::observed", "\"]:::data",
-                                                                                               "\"]", "\"]"};
+    static const char *const open[] = {"([\"", "([\"", "[\"", "([\"", "[\""}, *const close[] = {"\"])", "\"]):::observed", "\"]:::data",
+                                                                                                "\"]):::defined", "\"]"};
     for (int k = 0; k < d->nnodes; k++) {
         const DiagramNode *v = &d->node[k];
         if (v->plate != plate) continue;
@@ -106,5 +107,5 @@ void diagram_mermaid(FILE *out, const Graph *g)
     fputs("flowchart TD\n", out);
     mermaid_plate(out, d, 0, 0);
     edges(out, d, "-->", "");
-    fputs("  classDef observed fill:#d0d0d0\n  classDef data fill:none,stroke:none\n", out);
+    fputs("  classDef observed fill:#d0d0d0\n  classDef data fill:none,stroke:none\n  classDef defined stroke-dasharray:4 3\n", out);
 }

@@ -410,7 +410,7 @@ void page_html(FILE *out, const Pages *p)
     if (d->laid_out) {
         fputs("<figure aria-labelledby=\"diagram-title\">\n", out);
         diagram_svg(out, d, p->title);
-        fputs("<figcaption>Grey: observed. Without a frame: data. Definitions are substituted.</figcaption></figure>\n", out);
+        fputs("<figcaption>Grey: observed. Double: defined. Without a frame: data.</figcaption></figure>\n", out);
     } else
         fprintf(out, "<p>It has %d nodes, too many to be laid out here: <code>gmc --emit=dot</code> writes it for Graphviz.</p>\n",
                 d->nnodes);

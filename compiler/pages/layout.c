@@ -43,7 +43,7 @@ static double letters(const SplitName *s) { return s->greek ? 1 : (double)strlen
 static double width_of(Arena *a, const DiagramNode *v)
 {
     const SplitName name = split_name(a, v->name);
-    double text = 18 + 9 * letters(&name) + 6 * (double)strlen(v->index);
+    double text = (v->kind == NODE_IS_COMPUTED ? 26 : 18) + 9 * letters(&name) + 6 * (double)strlen(v->index);
     for (const SplitName *s = name.below; s; s = s->below) text += 7 * letters(s) + 7;
     return text < NODE_HEIGHT ? NODE_HEIGHT : text;
 }

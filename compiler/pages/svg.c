@@ -1,4 +1,5 @@
-// svg.c -- a diagram as SVG within a page: circles for unknowns, filled ones for what is observed, plain names for data.
+// svg.c -- a diagram as SVG within a page: circles for unknowns, filled ones for what is observed, double ones for
+// definitions, plain names for data.
 #include <string.h>
 #include "diagram.h"
 
@@ -74,11 +75,14 @@ static void node(FILE *out, const Diagram *d, const DiagramNode *v)
     fprintf(out, "<g class=\"node s %s\" data-s=\"", class_of[v->kind]);
     html_text(out, v->name);
     fputs("\">", out);
-    if (v->kind == NODE_IS_UNKNOWN || v->kind == NODE_IS_OBSERVED)
+    if (v->kind == NODE_IS_UNKNOWN || v->kind == NODE_IS_OBSERVED || v->kind == NODE_IS_COMPUTED)
         fprintf(out, "<ellipse cx=\"%.1f\" cy=\"%.1f\" rx=\"%.1f\" ry=\"%.1f\"/>", v->x, v->y, v->width / 2, v->height / 2);
     else
         fprintf(out, "<rect x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"%.1f\" rx=\"4\"/>", v->x - v->width / 2, v->y - v->height / 2,
                 v->width, v->height);
+    if (v->kind == NODE_IS_COMPUTED)
+        fprintf(out, "<ellipse class=\"inner\" cx=\"%.1f\" cy=\"%.1f\" rx=\"%.1f\" ry=\"%.1f\"/>", v->x, v->y, v->width / 2 - 4,
+                v->height / 2 - 4);
     label(out, d, v);
     if (v->to_itself) {
         const double x = v->x + v->width / 2, y = v->y;

@@ -129,6 +129,13 @@ DEVICE RowWeight row_weight(real shift) { return row_weight_and(shift, 0); }
 #define ALONG(i, n)          ALONG_FROM (i, 0, n)
 #define LANES(i, n)          LANES_FROM(i, 0, n)
 #define PLACES(j, n)         PLACES_FROM(j, 0, n)
+// An entry of a symmetric matrix and its mirror image, at these places of its array.
+#define ADD_TWICE(array, here, there, x) \
+    do {                                 \
+        const wide gm_x = (x);           \
+        (array)[here] += gm_x;           \
+        (array)[there] += gm_x;          \
+    } while (0)
 // Rows that name element k, by one lane; one of those that a team or a crew shares.
 #define NAMED_ROW(i, rows, row) \
     const long i = (rows)[row]; \

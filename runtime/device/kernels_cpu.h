@@ -170,7 +170,8 @@ GM_SUM_LINKAGE GmSum sum_begin(const GmContext *c, long n, int count, wide *cons
     return s;
 }
 
-GM_SUM_LINKAGE int sum_next(GmContext *c, GmSum *s, int count, wide *const *into)
+// said: the totals as the program has them, then what the sum is over, for `fit why`.
+GM_SUM_LINKAGE int sum_next(GmContext *c, GmSum *s, int count, wide *const *into, const char *said, const char *over)
 {
     if (s->started)
         for (int k = 0; k < count; k++) {
@@ -195,13 +196,15 @@ GM_SUM_LINKAGE int sum_next(GmContext *c, GmSum *s, int count, wide *const *into
         c->half = !c->half;
     }
     for (int k = 0; k < count; k++) *into[k] = add_log(s->base[k], s->sum[k]);
+    if (__builtin_expect(gm_watching, 0))
+        for (int k = 0; k < count; k++) gm_watch_sum(c->chain, said, over, k, *into[k]);
     return 0;
 }
 
 #define SUM_ALONG_FROM(i, from, n, ...)                                                                                          \
     for (wide * gm_into[] = {__VA_ARGS__}, **gm_go = gm_into; gm_go; gm_go = 0)                                                  \
         for (GmSum gm_sum = sum_begin(GM, n, (int)(sizeof gm_into / sizeof *gm_into), gm_into);                                  \
-             sum_next(GM, &gm_sum, (int)(sizeof gm_into / sizeof *gm_into), gm_into);)                                           \
+             sum_next(GM, &gm_sum, (int)(sizeof gm_into / sizeof *gm_into), gm_into, #__VA_ARGS__, #i " < " #n);)                \
             for (long gm_0 = (from), i = gm_0 + gm_sum.first, gm_to = gm_0 + gm_sum.last, gm_begun = 0; !gm_begun; gm_begun = 1) \
     GM_ANY_ORDER for (; i < gm_to; i++)
 
@@ -345,7 +348,7 @@ static inline int marginal_normals(GmContext *GM, long count, long n, double *J,
     wide sum = 0, *const into[] = {&sum};
     if (!GM->run->marginal) return 0;
     if (GM->run->marginal == GM_GIVEN_X) return 1;
-    for (GmSum part = sum_begin(GM, count, 1, into); sum_next(GM, &part, 1, into);)
+    for (GmSum part = sum_begin(GM, count, 1, into); sum_next(GM, &part, 1, into, "sum", "groups");)
         sum += gm_marginal_each(part.last - part.first, n, J + part.first * n * n, h + part.first * n, x + part.first * n);
     if (GM->lane == 0) GM->run->result += sum;
     return 1;

@@ -82,4 +82,16 @@ DEVICE double standard_by_spread(double u, double c, double m, double s, double 
     return c == 0 ? 0 : c * (slope * (u - m) + 1) / s;
 }
 
+// The chain rule of one effect: `slope` becomes the derivative by q, *by_m and *by_s those by m and s; returns log |du/dq|.
+DEVICE double standard_chain(double c, double m, double s, double scale, double u, double *slope, double *by_m, double *by_s)
+{
+    *by_m = standard_by_centre(c, scale, *slope);
+    *by_s = standard_by_spread(u, c, m, s, *slope);
+    *slope = scale * *slope;
+    return c == 0 ? 0 : c * log(s);
+}
+
+// The coordinate of the value x: the present one, q, if it gives x, so that no rounding moves it; else another.
+DEVICE double kept_coordinate(double q, double at_q, double x, double other) { return at_q == x ? q : other; }
+
 #endif

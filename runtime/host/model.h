@@ -338,6 +338,13 @@ typedef struct GmSelected {                      // of a chain in a selection
     double energy, mean, squares, jumps;
 } GmSelected;
 
+// A statistic that an update reads: the number of its field of state, from 1, and what it is a sum of. own: an element that is drawn reads
+// the element of the same number, else the first. field 0: a parameter of the law of the update, as a formula.
+typedef struct GmStatistic {
+    int update, field, own;
+    const char *text;
+} GmStatistic;
+
 typedef struct GmModel {
     const char *name, *source;  // model name; path of the .gm file
     const GmField *data;
@@ -353,6 +360,7 @@ typedef struct GmModel {
     const char *(*update_name)(int update);
     void (*update)(GmRun *run, int update);
     int (*update_hmc)(int update);  // whether it is an HMC update
+    const GmStatistic *statistics;  // that updates read; the last one has no text. NULL: none
     // What a model may do without. NULL: there is nothing to do.
     void (*derive)(GmRun *run);        // GM_DERIVED and GM_PREDICTED of all chains, after a kept sweep
     void (*derive_chain)(GmRun *one);  // the same, of one->chain only
@@ -426,6 +434,7 @@ void gm_check_gradient(const GmRun *run, const char *name, long coordinate, doub
 struct Stream;
 extern int gm_watching;
 void gm_watch_draw(const struct Stream *after, const char *routine, const char *said, const double *given, int n, double value);
+void gm_watch_sum(int chain, const char *said, const char *over, int k, double total);  // the k-th total of "&h, &precision"
 void gm_watch_joint(int chain, long n, const double *J, const double *h, const double *x);
 void gm_watch_arrow(int chain, long n, const double *J, const double *h, const double *x, long m, const double *D, const double *E,
                     const double *k, const double *u);

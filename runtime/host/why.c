@@ -18,7 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_ARGUMENTS = 6, MOST_LAWS = 16, NUMBERS_SHOWN = 8, MOST_JOINT = 500 };
+enum { MOST_SUMS = 12, MOST_ARGUMENTS = 6, MOST_LAWS = 16, NUMBERS_SHOWN = 8, MOST_JOINT = 500 };
 
 typedef struct Law {  // what a routine was given
     const char *routine, *said;
@@ -33,6 +33,12 @@ typedef struct Joint {  // of a joint normal: what it says of the element alone
     double precision, shift, mean, sd;
 } Joint;
 
+typedef struct Total {  // a sum that a kernel has made
+    const char *said, *over;  // "&h, &precision"; "j < d->J"
+    int k;                    // which of them
+    double value;
+} Total;
+
 int gm_watching;
 
 static struct {
@@ -44,7 +50,10 @@ static struct {
     const GmWhy *why;
     int chain;
     const char *names;  // of the update
+    int update;         // its number
     Joint joint;
+    int nsums;
+    Total sum[MOST_SUMS];  // of the kernels of the update, up to the draw
 } seen;
 
 // ---- what draws report ----
@@ -65,6 +74,17 @@ void gm_watch_draw(const Stream *after, const char *routine, const char *said, c
     memcpy(law->argument, given, sizeof *given * (size_t)law->n);
     law->before = seen.stream;  // a second draw from it goes on where the first has ended
     law->after = seen.stream = *after;
+}
+
+// A kernel makes the sums of a draw before it: those of the last draws are kept. One that is made again replaces itself.
+void gm_watch_sum(int chain, const char *said, const char *over, int k, double total)
+{
+    if (chain != seen.chain || seen.n > 0) return;
+    int at = 0;
+    while (at < seen.nsums && !(seen.sum[at].said == said && seen.sum[at].over == over && seen.sum[at].k == k)) at++;
+    if (at == MOST_SUMS) return;
+    if (at == seen.nsums) seen.nsums++;
+    seen.sum[at] = (Total){said, over, k, total};
 }
 
 // Where the element lies among n numbers that are drawn jointly: in their memory, x, or where this is a copy, in the order in which the
@@ -420,13 +440,26 @@ static void print_random(const Law *law)
     printf("%s\n", n > NUMBERS_SHOWN ? " ..." : "");
 }
 
-// Parameters, each with what stands for it in the program, if that is known.
+// What a parameter of the law is in the terms of the model, "1/2 + 1/2*N"; NULL: the program does not say.
+static const char *formula_of(const char *name)
+{
+    const size_t n = strlen(name);
+    for (const GmStatistic *s = seen.model->statistics; s && s->text; s++) {
+        if (s->update != seen.update || s->field || strncmp(s->text, name, n) != 0) continue;
+        const char *after = s->text + n + (s->text[n] == '\'');  // a prime: a variable of the model has this name, too
+        if (strncmp(after, " = ", 3) == 0) return after + 3;
+    }
+    return NULL;
+}
+
+// Parameters, each with its formula, or with what stands for it in the program, if that is known.
 static void print_parameters(const Law *law, const char *const *name, const double *x, int n, int first)
 {
     for (int k = 0; k < n; k++) {
         char text[200] = "";
         if (first >= 0) argument_text(law->said, first + k, text, sizeof text);
-        row_from(name[k], x[k], strcmp(text, name[k]) == 0 ? "" : text);
+        const char *formula = formula_of(name[k]);
+        row_from(name[k], x[k], formula ? formula : strcmp(text, name[k]) == 0 ? "" : text);
     }
 }
 
@@ -454,6 +487,32 @@ static void print_family(const Family *of, const Law *law, bool by_law)
     printf("    on an interval\n");
     row("from", law->argument[first + of->n]);
     row("to", law->argument[first + of->n + 1]);
+}
+
+// What the conditional is made of: statistics, then sums of the kernel, by the names that the emitted program has for them.
+static void print_sums(const GmModel *model, const GmMemory *m, int chain)
+{
+    bool any = false;
+    for (const GmStatistic *s = model->statistics; s && s->text; s++) {
+        if (s->update != seen.update || !s->field) continue;
+        const GmField *field = &model->state[s->field - 1];
+        const long element = s->own ? seen.why->element : 0;
+        if (field->type == GM_INT || element >= gm_shape_size(&m->shape[s->field - 1])) continue;
+        if (!any) printf("    sums\n");
+        any = true;
+        char *name = gm_element_name(field->name, m->shape[s->field - 1].rank, m->shape[s->field - 1].dim, element);
+        row_from(name, ((const double *)gm_state_array(model, m, chain, s->field - 1))[element], s->text);
+        free(name);
+    }
+    for (int k = 0; k < seen.nsums; k++) {
+        char name[80];
+        argument_text(seen.sum[k].said, seen.sum[k].k, name, sizeof name);
+        char *over = gm_format("with the sum over %s", seen.sum[k].over);
+        if (!any) printf("    sums\n");
+        any = true;
+        row_from(name + (*name == '&'), seen.sum[k].value, over);
+        free(over);
+    }
 }
 
 static void print_law(const Law *law)
@@ -516,10 +575,13 @@ static void one_update(const GmModel *model, GmRun *run, const GmMemory *m, cons
     seen.n = 0;
     seen.names = model->update_name(k);
     seen.joint.known = false;
+    seen.nsums = 0;
+    seen.update = k;
     model->update(run, k);
     const double after = value_of(model, m, chain, w);
     if (seen.n == 0 && !seen.joint.known && before == after) return;
     printf("  update             %s\n", model->update_name(k));
+    if (seen.n > 0) print_sums(model, m, chain);
     for (int l = 0; l < seen.n; l++) print_law(&seen.law[l]);
     if (seen.joint.known) print_joint(&seen.joint);
     else if (model->update_hmc && model->update_hmc(k)) print_move(model, m, chain, model->update_name(k));

@@ -12,14 +12,19 @@ import sys
 gmc, work = sys.argv[1:3]
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 MOST = {"tests/golden/eight_schools/model.gm": 80, "examples/hierarchical_normal/hierarchical_normal.gm": 160}
-# exact draws, latents, truncation, labels, simplexes, slices, rows by group, joint normals (dense, arrow, each its own), counts
+# exact draws, latents, truncation, labels, simplexes, slices, rows by group, joint normals (dense, arrow, each its own, along chains),
+# counts, logarithms that are kept, recursions, states drawn along chains and by messages
 SAME = ["tests/golden/eight_schools/model.gm", "examples/hierarchical_normal/hierarchical_normal.gm"]
 SAME += ["examples/cookbook/%s/%s.gm" % (name, name)
          for name in ("regression mixture lda ordinal logistic correlated_effects change_point survival ar "
                       "variable_selection occupancy").split()]
-SAME += ["examples/probit/probit.gm"]
+SAME += ["examples/probit/probit.gm", "examples/galaxies/galaxies.gm", "examples/cookbook/hmm/hmm.gm",
+         "examples/cookbook/stochastic_volatility/stochastic_volatility.gm", "tests/posteriors/chain_remembers_one/model.gm"]
+SAME += ["tests/posteriors/%s/model.gm" % name for name in "capture_recapture check_small_counts check_small_exponent".split()]
 TABLE = {"examples/probit/probit.gm": ("pima.csv", "X", "pregnant-age")}  # data in columns of a table
-REFUSED = {"examples/cookbook/hmm/hmm.gm": "recursion", "examples/cookbook/multinomial/multinomial.gm": "category by category"}
+TABLES = {"examples/galaxies/galaxies.gm": "galaxies.csv"}
+REFUSED = {"examples/papers/hmc_multinomial/hmc.gm": "Hamiltonian Monte Carlo",
+           "examples/cookbook/multinomial/multinomial.gm": "category by category"}
 SWEEPS = ["--warmup", "20", "--samples", "40"]
 
 
@@ -40,6 +45,8 @@ def data_of(model):
     if table:
         path = os.path.join(folder, table[0])
         return [path, "%s=%s:%s" % (table[1], path, table[2])]
+    if os.path.relpath(model, ROOT) in TABLES:
+        return [os.path.join(folder, TABLES[os.path.relpath(model, ROOT)])]
     return [os.path.join(folder, f) for f in sorted(os.listdir(folder)) if f.endswith(".json") and f != "expect.json"][:1]
 
 
@@ -116,6 +123,7 @@ def main():
     flags = run([gmc, "--lesson-flags"]).stdout.split()
     for model in SAME:
         name = os.path.splitext(os.path.basename(model))[0]
+        name = os.path.basename(os.path.dirname(model)) if name == "model" else name
         text, path, data = lesson_of(model, name), os.path.join(work, name), data_of(os.path.join(ROOT, model))
         lines = open(text).read().count("\n")
         run(["cc", "-O1", "-Wall", "-Wno-unused"] + [f for f in flags if f != "-w"][:1] + ["-fopenmp", "-fsyntax-only", text])

@@ -38,6 +38,11 @@ prior {
 }
 likelihood { for (i in 1:N, t in 1:T) Y[i, t] ~ normal(alpha[i] + beta[i] * (t - 2), s); }
 """
+GROUPS = """
+data { int<lower=0> N, J; int<lower=1, upper=J> g[N]; real y[N]; real<lower=0> s; }
+prior { for (j in 1:J) theta[j] ~ normal(0, 10); }
+likelihood { for (i in 1:N) y[i] ~ normal(theta[g[i]], s); }
+"""
 MIXTURE = """
 data { int<lower=1> K; int<lower=0> N; real y[N]; }
 prior { w ~ dirichlet(rep_vector(2, K)); for (k in 1:K) mu[k] ~ normal(0, 10); s ~ half_cauchy(0, 2); }
@@ -112,7 +117,9 @@ def laws():
         check(number(said, "after the sweep") == row["s2"] and "the same" in said and sweep in said, "its draw is that of the file")
         uniform = [float(u) for u in re.search(r"element 1\):(.*)", said).group(1).split() if u != "..."]
         check(uniform and all(0 < u < 1 for u in uniform), "its random numbers are uniform")
+        check("3 + 1/2*sum(i in 1:N, (y[i] - sum(j in 1:p, beta[j]*X[i, j]))^2)" in said, "the rate of s2 has its formula", said)
         said = why("conjugate", "rate", chain, draw, *more)
+        check(near(number(said, "sum_n"), sum(data["n"])) and "sum of n[i] over i" in said, "its statistic has a name and a value", said)
         good = near(number(said, "shape"), 1.5 + sum(data["n"])) and near(number(said, "rate"), 40.5)
         check(good and number(said, "value") == row["rate"], "the law of rate is gamma", said)
         said = why("conjugate", "q", chain, draw, *more)
@@ -120,6 +127,11 @@ def laws():
         check(good and number(said, "value") == row["q"], "the law of q is beta", said)
         said = why("conjugate", "beta[2]", chain, draw, *more)
         check(number(said, "after the sweep") == row["beta.2"] and "joint normal of 3 numbers" in said, "beta is drawn jointly")
+    program("groups", GROUPS, {"J": 3, "g": [1, 2, 2, 3, 3, 3], "y": [1, 2, 4, 8, 16, 32], "s": 1.5})
+    draw_files("groups", "--seed", "9", "--samples", "5", "--method", "gibbs")
+    said = why("groups", "theta[2]", 1, 3, "--draws", "groups", "--method", "gibbs")
+    good = number(said, "sum_y_by_g[2]") == 6 and number(said, "count_by_g[2]") == 2 and "the same" in said
+    check(good and "sum of y[i] over i with g[i] = k" in said, "sums of the group that an element belongs to", said)
     a, b = why("conjugate", "beta[3]", 4, 60, *more), why("conjugate", "beta.3", 4, 60, *more)
     check(a == b and "the same" in a, "an element is named as in the model or as in the file")
     said = why("conjugate", "s2", 1, 1, "--seed", "9", "--warmup", "50", "--thin", "2", "--method", "gibbs")

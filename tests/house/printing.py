@@ -15,7 +15,7 @@ ALLOWED = {
     "compiler/front": {"function_rows"},                       # how a function is written
     "compiler/graph": {
         "ex_is_num", "ex_rank", "ex_dim",                      # what stands in an expression
-        "ex_text", "ex_quote", "ex_formula", "factor_print",                 # in the notation of the model, for comments and messages
+        "ex_text", "ex_quote", "ex_formula", "factor_print", "statistic_text",   # in the notation of the model, for comments and messages
         # which factor of a product may diverge where another is 0: the normal form (expr.h)
         "ex_absorbed",
         "ex_positive",                                         # lgamma of what is positive has a form without branches

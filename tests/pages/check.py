@@ -53,7 +53,7 @@ class Page(html.parser.HTMLParser):
             self.plates.append([float(a[k]) for k in ("x", "y", "width", "height")])
         elif tag == "rect":
             self.shapes.append([float(a[k]) for k in ("x", "y", "width", "height")])
-        elif tag == "ellipse":
+        elif tag == "ellipse" and a.get("class") != "inner":  # the second outline of a definition
             x, y, rx, ry = (float(a[k]) for k in ("cx", "cy", "rx", "ry"))
             self.shapes.append([x - rx, y - ry, 2 * rx, 2 * ry])
         if tag not in VOID:

@@ -47,6 +47,11 @@ static void check_effect(double q, double c, double m, double s)
     check(what, "by spread", fabs((F(q, m, s + h) - F(q, m, s - h)) / (2 * h) - standard_by_spread(u, c, m, s, slope)),
           1e-8 * size * (1 + fabs(q)) / s);
 #undef F
+    double by_u = slope, by_m, by_s;
+    const double log_slope = standard_chain(c, m, s, scale, u, &by_u, &by_m, &by_s);
+    check(what, "chain rule", fabs(by_u - scale * slope) + fabs(by_m - standard_by_centre(c, scale, slope)), 0);
+    check(what, "and by spread", fabs(by_s - standard_by_spread(u, c, m, s, slope)) + fabs(log_slope - c * log(s)), 0);
+    check(what, "kept", fabs(kept_coordinate(q, u, u, 7) - q) + fabs(kept_coordinate(q, u, u + 1, 7) - 7), 0);
     if (c == 0) check(what, "as written", fabs(u - q), 0);
     if (c == 1) check(what, "standardised", fabs((u - m) / s - q), 1e-14 * (1 + fabs(q)) * (1 + fabs(m) / s));
 }

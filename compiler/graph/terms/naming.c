@@ -22,6 +22,7 @@ typedef struct Words {
     size_t n;
     bool full;
     bool squared;  // what is said: its sign makes no difference
+    bool exact;    // of a value, not of what is summed: a number that has no word, or a subscript that has, makes it full
 } Words;
 
 static void say(Words *w, const char *word)
@@ -46,7 +47,10 @@ static bool moves(const Expr *e, const Loops *l)
 static void say_number(Words *w, double number)
 {
     char t[16];
-    if (number < 0 || number > 9999 || number != (int)number) return;
+    if (number < 0 || number > 9999 || number != (int)number) {
+        w->full |= w->exact;
+        return;
+    }
     snprintf(t, sizeof t, "%d", (int)number);
     say(w, t);
 }
@@ -93,7 +97,7 @@ static void say_sum(Words *w, const Expr *e, const Loops *l)
     bool first = true, shifted = false, centred = false, negated = false;
     for (int i = 0; i < e->nargs; i++) {
         const Expr *t = e->args[i];
-        if (!moves(t, l) || is_mean(t)) {
+        if (!w->exact && (!moves(t, l) || is_mean(t))) {
             shifted = true;
             centred |= ex_any_var(t, test_total, NULL) || ex_find(t, test_sum, NULL);
             continue;
@@ -181,21 +185,26 @@ static void say_expr(Words *w, const Expr *e, const Loops *l)
         return;
     case EX_ADD: say_sum(w, e, l); return;
     case EX_MUL:  // y/sigma is y_over_sigma, whatever the order of factors
+        if (w->exact && e->args[0]->kind == EX_NUM && e->args[0]->number != -1) w->full = true;
         for (int over = 0; over < 2; over++)
             for (int i = e->args[0]->kind == EX_NUM; i < e->nargs; i++)
                 if ((e->args[i]->kind == EX_POW && e->args[i]->number < 0) == over) say_expr(w, e->args[i], l);
         return;
-    case EX_POW:
+    case EX_POW: {
         if (e->number < 0) say(w, says_nothing_yet(w) ? "inverse" : "over");
         if (e->number == 0.5 || e->number == -0.5) say(w, "root");
-        w->squared = e->number == 2 || e->number == -2;
+        const bool squared = w->squared = e->number == 2 || e->number == -2;
         say_expr(w, e->args[0], l);
-        if (w->squared) say(w, "squared");
+        if (squared) say(w, "squared");
         w->squared = false;
-        if (e->number == 2 || e->number == -2) return;
+        if (squared) return;
         if (e->number == 3 || e->number == -3) say(w, "cubed");
-        else if (e->number != 1 && e->number != -1 && e->number != 0.5 && e->number != -0.5) say(w, "power");
+        else if (e->number != 1 && e->number != -1 && e->number != 0.5 && e->number != -0.5) {
+            say(w, "power");
+            w->full |= w->exact;
+        }
         return;
+    }
     case EX_CALL: say_call(w, e, l); return;
     case EX_REDUCE:
         if (e->fn != FN_sum) say(w, e->name);
@@ -258,6 +267,49 @@ const char *value_name(const Graph *g, const Expr *e, const Loops *over)
     Words w = {.n = 0};
     say_expr(&w, e, over);
     return arena_printf(g->arena, "%s", w.full ? "" : w.text);
+}
+
+// What has no words that say it: a choice, an array, a sum within the one at `with`, an element by its number.
+static Look test_unsaid(const Expr *e, void *with)
+{
+    for (int i = 0; e->kind == EX_REF && i < e->nargs; i++)
+        if (e->args[i]->kind == EX_NUM || e->args[i]->kind == EX_ADD) return FOUND;
+    const bool choice = e->kind == EX_CALL && (e->fn == FN_if_else || !isalpha((unsigned char)*e->name));
+    return choice || e->kind == EX_ARRAY || e->kind == EX_AT || (e->kind == EX_REDUCE && e != with) ? FOUND : LOOK;
+}
+
+enum { LONGEST_LOCAL = 28, LONGEST_TOTAL = 16 };  // a total is written thrice on its line
+
+// A sum that is a statistic over how many there are, at least 1: their mean. NULL: it is none.
+const Var *statistic_mean(const Expr *e)
+{
+    if (e->kind != EX_MUL || e->nargs != 2) return NULL;
+    for (int i = 0; i < 2; i++) {
+        const Expr *sum = e->args[i], *over = e->args[1 - i];
+        if (sum->kind != EX_REF || sum->nargs || sum->var->kind != VAR_SUM || strncmp(sum->var->name, "sum_", 4) != 0) continue;
+        const Expr *count = over->kind == EX_POW && over->number == -1 ? over->args[0] : NULL;
+        if (count && count->kind == EX_CALL && strcmp(count->name, "fmax") == 0) return sum->var;
+    }
+    return NULL;
+}
+
+// Of a local variable that has the value of e: log_sigma, inverse_sigma_squared; "" if this would be long, or leave something out that a
+// reader would miss, or is the name of a variable of the model.
+const char *local_name(const Graph *g, const Expr *e)
+{
+    const Loops none = {0};
+    Words w = {.exact = true};
+    const Var *sum = statistic_mean(e);
+    if (sum) {
+        const char *name = arena_printf(g->arena, "mean_%s", sum->name + strlen("sum_"));
+        return map_get(&g->taken, name) ? "" : name;
+    }
+    if (ex_find(e, test_unsaid, (void *)e)) return "";
+    if (e->kind == EX_REDUCE && e->fn == FN_sum) say(&w, "sum");
+    say_expr(&w, e, &none);
+    const size_t longest = e->kind == EX_REDUCE ? LONGEST_TOTAL : LONGEST_LOCAL;
+    const bool good = !w.full && w.n <= longest && isalpha((unsigned char)w.text[0]) && strchr(w.text, '_');
+    return good && !map_get(&g->taken, w.text) ? arena_printf(g->arena, "%s", w.text) : "";
 }
 
 // A product of a sum and what it is divided by, or a sum alone.

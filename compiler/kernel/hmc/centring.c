@@ -213,7 +213,7 @@ Expr *at_coordinate(const HmcBlock *m, const Centring *c, const Expr *x, Expr *s
 Expr *coordinate_at(const HmcBlock *m, const Centring *c, Expr *x)
 {
     Expr *fresh = ex_call("to_standard", 4, (Expr *[]){x, share_of(m, x), like(c->centre, x), like(c->scale, x)});
-    return ex_call3("if_else", ex_call2("==", at_coordinate(m, c, x, share_of(m, x)), x), of_ref(m, m->position, x), fresh);
+    return ex_call("kept_coordinate", 4, (Expr *[]){of_ref(m, m->position, x), at_coordinate(m, c, x, share_of(m, x)), x, fresh});
 }
 
 // The loops of a recursion's prior: chains side by side, each in order, or from the last element to the first with `t` for its index.

@@ -159,7 +159,7 @@ void put_factor(HmcBlock *m, const Prepared *first, const Prepared *r)
 {
     Lower *p = m->p;
     const Factor *f = &r->f;
-    put(p, NODE_COMMENT)->text.lines = f->dist ? f->dist->name : "target";
+    put(p, NODE_COMMENT)->text.lines = factor_text(p, f);
     int nterms = 0, ncovered = 0;
     for (const Derivative *d = r->terms; d; d = d->next) nterms++;
     const Derivative **covered = NEW_N(p->g->arena, const Derivative *, nterms *(nterms + 1) + 1);

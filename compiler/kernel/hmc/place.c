@@ -87,11 +87,15 @@ void put_enter(HmcBlock *m)
 {
     Lower *p = m->p;
     note(p, "Unconstrained coordinates of %s; one that still stands for its value stays as it is", m->update->description->subject);
+    const char *standardised = "";
     for (int i = 0; i < m->update->nblock; i++)
         if (m->centring[i].priors && !m->centring[i].root)
-            note(p,
-                 "%s = m + s^c*(q - (1 - c)*m), m, s its prior mean and sd: q is the value for c = 0, and non-centred for c = 1; c is %s",
-                 m->update->block[i]->name, m->shares ? "found in warm-up" : "1");
+            standardised = words(p, "%s%s%s", standardised, *standardised ? ", " : "", m->update->block[i]->name);
+    if (*standardised)
+        note(p,
+             "%s = m + s^c*(q - (1 - c)*m), m, s the prior mean and sd, q the coordinate: the value for c = 0, non-centred for c = 1; "
+             "c is %s",
+             standardised, m->shares ? "found in warm-up" : "1");
     Kernel *k = open_kernel(p, KERNEL_TEAM, words(p, "enter_%s", m->stem), "wide");
     k->places = true;
     put_offsets(m);
@@ -124,8 +128,8 @@ void put_enter(HmcBlock *m)
                       : ends->is_angle      ? kept_winding(q, x)
                       : is_free(ends)       ? x
                       : keeps_logs(ends, x) ? line_transform(ends, LINE_INVERSE, x, x)
-                                            : ex_call3("if_else", ex_call2("==", line_transform(ends, LINE_VALUE, q, x), x), q,
-                                                       line_transform(ends, LINE_INVERSE, x, x));
+                                            : ex_call("kept_coordinate", 4, (Expr *[]){q, line_transform(ends, LINE_VALUE, q, x), x,
+                                                                                  line_transform(ends, LINE_INVERSE, x, x)});
         Node *n = each_element(m, x, &l);
         put_assign(p, ASSIGN_SET, place_element(q), value);
         leave(p, n);

@@ -18,15 +18,15 @@
 
 typedef struct Data {
     long T;
-    real *y;                                     // [T]
+    real *y;                                 // T
 } Data;
 
 enum { DATA_T = 1, DATA_y };  // fields of Data
 
 typedef struct State {  // of one chain
-    real *y;                                     // responses [T]
-    wide *phi, *s2;                              // unknowns
-    wide *log_lik_y, *y_rep;                     // for the draws [T]
+    real *y;                                 // responses, T
+    wide *phi, *s2;                          // unknowns
+    wide *log_lik_y, *y_rep;                 // for the draws, T
     wide *sum_y_y_before, *sum_y_before_squared, *sum_y_observed, *count_observed, *sum_y_before_observed, // sums
         *count_observed_2, *sum_y_before_centred_squared, *sum_y_before_centred,
         *sum_y_centred_y_before_centred_negated, *sum_y_centred, *sum_y_centred_squared;
@@ -44,25 +44,24 @@ enum { VAR_NONE, VAR_y, VAR_phi, VAR_s2, VAR_log_lik_y, VAR_y_rep };  // streams
 //   precision = 0.01*(1 where (1 == k)) + (1/s2 where (2 <= k)) + (phi^2/s2 where (k < T))
 //   mean = ((phi*y[k - 1]/s2 where (2 <= k)) + (phi*y[1 + k]/s2 where (k < T)))/precision
 KERNEL_ONCE(impute_y) {
-    const real c1 = 1 / *s->s2;
-    const real c2 = square(*s->phi);
-    MISSING_IN_TURN (e, DATA_y) {
-        const long k = e;
+    const real inverse_s2 = 1 / *s->s2;
+    const real phi_squared = square(*s->phi);
+    MISSING_IN_TURN (k, DATA_y) {
         wide h = 0;
         wide precision = 0;
         if (k == 0) {
             precision += 0.01;
         }
         if (k >= 1) {
-            precision += c1;
-            h += *s->phi * c1 * s->y[k - 1];
+            precision += inverse_s2;
+            h += *s->phi * inverse_s2 * s->y[k - 1];
         }
         if (k + 1 < d->T) {
-            precision += c2 * c1;
-            h += *s->phi * c1 * s->y[k + 1];
+            precision += phi_squared * inverse_s2;
+            h += *s->phi * inverse_s2 * s->y[k + 1];
         }
         const wide mean = h / precision;
-        DRAW(y, e, NORMAL(mean, precision));
+        DRAW(y, k, NORMAL(mean, precision));
     }
 }
 
@@ -78,7 +77,8 @@ KERNEL_SCALAR(draw_phi) {
 //   shape = 2 + 1/2*sum(t in 2:T, 1), rate = 1 + 1/2*sum(t in 2:T, (y[t] - phi*y[t - 1])^2)
 KERNEL_SCALAR(draw_s2) {
     const wide shape = 0.5 * d->T + 1.5;
-    const wide rate = 0.5 * square(*s->phi) * *s->sum_y_before_centred_squared - *s->phi * (*s->sum_y_observed / fmax(*s->count_observed, 1.0) - *s->phi * *s->sum_y_before_observed / fmax(*s->count_observed_2, 1.0)) * *s->sum_y_before_centred + *s->phi * *s->sum_y_centred_y_before_centred_negated + 0.5 * (d->T - 1) * square(*s->sum_y_observed / fmax(*s->count_observed, 1.0) - *s->phi * *s->sum_y_before_observed / fmax(*s->count_observed_2, 1.0)) + (*s->sum_y_observed / fmax(*s->count_observed, 1.0) - *s->phi * *s->sum_y_before_observed / fmax(*s->count_observed_2, 1.0)) * *s->sum_y_centred + 0.5 * *s->sum_y_centred_squared + 1;
+    const wide mean_y_observed = *s->sum_y_observed / fmax(*s->count_observed, 1.0);
+    const wide rate = 0.5 * square(*s->phi) * *s->sum_y_before_centred_squared - *s->phi * (mean_y_observed - *s->phi * *s->sum_y_before_observed / fmax(*s->count_observed_2, 1.0)) * *s->sum_y_before_centred + *s->phi * *s->sum_y_centred_y_before_centred_negated + 0.5 * (d->T - 1) * square(mean_y_observed - *s->phi * *s->sum_y_before_observed / fmax(*s->count_observed_2, 1.0)) + (mean_y_observed - *s->phi * *s->sum_y_before_observed / fmax(*s->count_observed_2, 1.0)) * *s->sum_y_centred + 0.5 * *s->sum_y_centred_squared + 1;
     DRAW(s2, 0, POWER_GAMMA(-1, shape, rate));
 }
 
@@ -87,15 +87,13 @@ KERNEL_SCALAR(draw_s2) {
 // Unconstrained coordinates of phi, s2; one that still stands for its value stays as it is
 KERNEL_TEAM(enter_phi) {
     ONE_LANE s->position_phi[0] = *s->phi;
-    const wide c1 = (exp(s->position_phi[1]) == *s->s2) ? s->position_phi[1] : log(*s->s2);
-    ONE_LANE s->position_phi[1] = c1;
+    ONE_LANE s->position_phi[1] = kept_coordinate(s->position_phi[1], exp(s->position_phi[1]), *s->s2, log(*s->s2));
 }
 
 // phi, s2 at these coordinates
 KERNEL_TEAM(transform_phi) {
     ONE_LANE *s->phi = s->position_phi[0];
-    const wide c1 = exp(s->position_phi[1]);
-    ONE_LANE *s->s2 = c1;
+    ONE_LANE *s->s2 = exp(s->position_phi[1]);
 }
 
 // (phi, s2) | rest: drawn jointly by Hamiltonian Monte Carlo, because the warm-up compares it with the Gibbs updates of these unknowns     model.gm:9
@@ -108,28 +106,27 @@ KERNEL_TEAM(density_phi) {
     wide slope_s2 = 0;
     LANES (e, 2) s->gradient_phi[e] = 0;
     TEAM_BARRIER();
-    // normal
+    // phi ~ normal(0, 1)
     lp -= 0.5 * square(*s->phi);
     slope_phi -= *s->phi;
-    // inv_gamma
+    // s2 ~ inv_gamma(2, 1)
     lp += -1 / *s->s2 - 3 * s->position_phi[1];
     slope_s2 += 1 / square(*s->s2) - 3 / *s->s2;
-    // normal
-    lp += -0.5 * (square(*s->phi) * *s->sum_y_before_centred_squared - 2 * *s->phi * (*s->sum_y_observed / fmax(*s->count_observed, 1.0) - *s->phi * *s->sum_y_before_observed / fmax(*s->count_observed_2, 1.0)) * *s->sum_y_before_centred + 2 * *s->phi * *s->sum_y_centred_y_before_centred_negated + (d->T - 1) * square(*s->sum_y_observed / fmax(*s->count_observed, 1.0) - *s->phi * *s->sum_y_before_observed / fmax(*s->count_observed_2, 1.0)) + 2 * (*s->sum_y_observed / fmax(*s->count_observed, 1.0) - *s->phi * *s->sum_y_before_observed / fmax(*s->count_observed_2, 1.0)) * *s->sum_y_centred + *s->sum_y_centred_squared) / *s->s2 - 0.5 * (d->T - 1) * s->position_phi[1];
+    // y[t] ~ normal(phi*y[t - 1], sqrt(s2))
+    const wide mean_y_observed = *s->sum_y_observed / fmax(*s->count_observed, 1.0);
+    lp += -0.5 * (square(*s->phi) * *s->sum_y_before_centred_squared - 2 * *s->phi * (mean_y_observed - *s->phi * *s->sum_y_before_observed / fmax(*s->count_observed_2, 1.0)) * *s->sum_y_before_centred + 2 * *s->phi * *s->sum_y_centred_y_before_centred_negated + (d->T - 1) * square(mean_y_observed - *s->phi * *s->sum_y_before_observed / fmax(*s->count_observed_2, 1.0)) + 2 * (mean_y_observed - *s->phi * *s->sum_y_before_observed / fmax(*s->count_observed_2, 1.0)) * *s->sum_y_centred + *s->sum_y_centred_squared) / *s->s2 - 0.5 * (d->T - 1) * s->position_phi[1];
     slope_phi -= *s->sum_y_centred_y_before_centred_negated / *s->s2;
-    slope_phi += *s->sum_y_before_observed * (*s->sum_y_centred / *s->s2 + (d->T - 1) * (*s->sum_y_observed / fmax(*s->count_observed, 1.0) - *s->phi * *s->sum_y_before_observed / fmax(*s->count_observed_2, 1.0)) / *s->s2 - *s->phi * *s->sum_y_before_centred / *s->s2) / fmax(*s->count_observed_2, 1.0);
-    slope_s2 += (0.5 * square(*s->phi) * *s->sum_y_before_centred_squared - *s->phi * (*s->sum_y_observed / fmax(*s->count_observed, 1.0) - *s->phi * *s->sum_y_before_observed / fmax(*s->count_observed_2, 1.0)) * *s->sum_y_before_centred + *s->phi * *s->sum_y_centred_y_before_centred_negated + 0.5 * (d->T - 1) * square(*s->sum_y_observed / fmax(*s->count_observed, 1.0) - *s->phi * *s->sum_y_before_observed / fmax(*s->count_observed_2, 1.0)) + (*s->sum_y_observed / fmax(*s->count_observed, 1.0) - *s->phi * *s->sum_y_before_observed / fmax(*s->count_observed_2, 1.0)) * *s->sum_y_centred + 0.5 * *s->sum_y_centred_squared) / square(*s->s2) + 0.5 * (1 - d->T) / *s->s2;
+    slope_phi += *s->sum_y_before_observed * (*s->sum_y_centred / *s->s2 + (d->T - 1) * (mean_y_observed - *s->phi * *s->sum_y_before_observed / fmax(*s->count_observed_2, 1.0)) / *s->s2 - *s->phi * *s->sum_y_before_centred / *s->s2) / fmax(*s->count_observed_2, 1.0);
+    slope_s2 += (0.5 * square(*s->phi) * *s->sum_y_before_centred_squared - *s->phi * (mean_y_observed - *s->phi * *s->sum_y_before_observed / fmax(*s->count_observed_2, 1.0)) * *s->sum_y_before_centred + *s->phi * *s->sum_y_centred_y_before_centred_negated + 0.5 * (d->T - 1) * square(mean_y_observed - *s->phi * *s->sum_y_before_observed / fmax(*s->count_observed_2, 1.0)) + (mean_y_observed - *s->phi * *s->sum_y_before_observed / fmax(*s->count_observed_2, 1.0)) * *s->sum_y_centred + 0.5 * *s->sum_y_centred_squared) / square(*s->s2) + 0.5 * (1 - d->T) / *s->s2;
     TEAM_BARRIER();
     ONE_LANE {
         s->log_density_phi[1] = lp;
         s->gradient_phi[0] += slope_phi;
         s->gradient_phi[1] += slope_s2;
     }
-    const wide c1 = (*s->sum_y_observed / fmax(*s->count_observed, 1.0) - *s->phi * *s->sum_y_before_observed / fmax(*s->count_observed_2, 1.0)) * *s->sum_y_before_centred / *s->s2 - *s->phi * *s->sum_y_before_centred_squared / *s->s2;
-    ONE_LANE s->gradient_phi[0] += c1;
+    ONE_LANE s->gradient_phi[0] += (mean_y_observed - *s->phi * *s->sum_y_before_observed / fmax(*s->count_observed_2, 1.0)) * *s->sum_y_before_centred / *s->s2 - *s->phi * *s->sum_y_before_centred_squared / *s->s2;
     lp += s->position_phi[1];
-    const wide c2 = *s->s2 * s->gradient_phi[1] + 1;
-    ONE_LANE s->gradient_phi[1] = c2;
+    ONE_LANE s->gradient_phi[1] = *s->s2 * s->gradient_phi[1] + 1;
     STORE(s->log_density_phi[0], lp);
 }
 
@@ -137,11 +134,10 @@ KERNEL_TEAM(density_phi) {
 
 // The pointwise log-likelihood, in runs that request it.
 KERNEL_ON_REQUEST(log_likelihood) {
-    const wide c1 = square(s->y[0]);
-    ONE_LANE s->log_lik_y[0] = -0.005 * c1 - 3.2215236261987186;
-    const wide c2 = log(*s->s2);
-    const wide c3 = 1 / *s->s2;
-    LANES_FROM (t, 1, d->T - 1) s->log_lik_y[t] = -0.5 * c2 - 0.5 * c3 * square(s->y[t] - *s->phi * s->y[t - 1]) - HALF_LOG_2PI;
+    ONE_LANE s->log_lik_y[0] = -0.005 * square(s->y[0]) - 3.2215236261987186;
+    const wide log_s2 = log(*s->s2);
+    const wide inverse_s2 = 1 / *s->s2;
+    LANES_FROM (t, 1, d->T - 1) s->log_lik_y[t] = -0.5 * log_s2 - 0.5 * inverse_s2 * square(s->y[t] - *s->phi * s->y[t - 1]) - HALF_LOG_2PI;
 }
 
 // Replicates of what is observed, in runs that request them.
@@ -152,28 +148,28 @@ KERNEL_ON_REQUEST(replicate) {
         VERIFY(x, "y_rep", 0);
         s->y_rep[0] = x;
     }
-    const wide c1 = sqrt(*s->s2);
+    const wide root_s2 = sqrt(*s->s2);
     LANES_FROM (t, 1, d->T - 1) {
         Stream g = stream(at, VAR_y_rep, t);
-        const wide x = normal_mean_sd(&g, *s->phi * s->y[t - 1], c1);
+        const wide x = normal_mean_sd(&g, *s->phi * s->y[t - 1], root_s2);
         VERIFY(x, "y_rep", t);
         s->y_rep[t] = x;
     }
 }
 
-// The log joint density of data, variables and auxiliaries.
+// The log joint density of data, variables and auxiliaries. Numbers alone are constants of the laws.
 KERNEL_TEAM(log_joint) {
     wide lp = 0;
-    // normal
+    // phi ~ normal(0, 1)
     lp += -0.5 * square(*s->phi) - HALF_LOG_2PI;
-    // inv_gamma
+    // s2 ~ inv_gamma(2, 1)
     lp += -3 * log(*s->s2) - 1 / *s->s2;
-    // normal
+    // y[1] ~ normal(0, 10)
     lp += -0.005 * square(s->y[0]) - 3.2215236261987186;
-    // normal
-    const wide c1 = log(*s->s2);
-    const wide c2 = 1 / *s->s2;
-    SUM_ALONG_FROM (t, 1, d->T - 1, &lp) lp += -0.5 * c1 - 0.5 * c2 * square(s->y[t] - *s->phi * s->y[t - 1]) - HALF_LOG_2PI;
+    // y[t] ~ normal(phi*y[t - 1], sqrt(s2))
+    const wide log_s2 = log(*s->s2);
+    const wide inverse_s2 = 1 / *s->s2;
+    SUM_ALONG_FROM (t, 1, d->T - 1, &lp) lp += -0.5 * log_s2 - 0.5 * inverse_s2 * square(s->y[t] - *s->phi * s->y[t - 1]) - HALF_LOG_2PI;
     RESULT(lp);
 }
 
@@ -183,60 +179,53 @@ KERNEL_TEAM(log_joint) {
 KERNEL_TEAM(sums_of_responses) {
     // sum_y_y_before = sum of y[t]*y[t - 1] over t; serves the conditional of phi
     ONE_LANE *s->sum_y_y_before = 0;
-    wide total1 = 0;
-    SUM_ALONG_FROM (t, 1, d->T - 1, &total1) total1 += s->y[t] * s->y[t - 1];
+    wide total1 = 0; SUM_ALONG_FROM (t, 1, d->T - 1, &total1) total1 += s->y[t] * s->y[t - 1];
     ONE_LANE *s->sum_y_y_before += total1;
     // sum_y_before_squared = sum of y[t - 1]^2 over t; serves the conditional of phi
     ONE_LANE *s->sum_y_before_squared = 0;
-    wide total2 = 0;
-    SUM_ALONG_FROM (t, 1, d->T - 1, &total2) total2 += square(s->y[t - 1]);
+    wide total2 = 0; SUM_ALONG_FROM (t, 1, d->T - 1, &total2) total2 += square(s->y[t - 1]);
     ONE_LANE *s->sum_y_before_squared += total2;
     // sum_y_observed = sum of if_else(missing(y[t]), 0, y[t]) over t; serves the conditionals of s2, (phi, s2)
     ONE_LANE *s->sum_y_observed = 0;
-    wide total3 = 0;
-    SUM_ALONG_FROM (t, 1, d->T - 1, &total3) total3 += IS_NAN(d->y[t]) ? 0 : s->y[t];
+    wide total3 = 0; SUM_ALONG_FROM (t, 1, d->T - 1, &total3) total3 += IS_NAN(d->y[t]) ? 0 : s->y[t];
     ONE_LANE *s->sum_y_observed += total3;
     // count_observed = sum of if_else(missing(y[t]), 0, 1) over t; serves the conditionals of s2, (phi, s2)
     ONE_LANE *s->count_observed = 0;
-    wide total4 = 0;
-    SUM_ALONG_FROM (t, 1, d->T - 1, &total4) total4 += IS_NAN(d->y[t]) ? 0 : 1;
+    wide total4 = 0; SUM_ALONG_FROM (t, 1, d->T - 1, &total4) total4 += IS_NAN(d->y[t]) ? 0 : 1;
     ONE_LANE *s->count_observed += total4;
     // sum_y_before_observed = sum of if_else(missing(y[t - 1]), 0, y[t - 1]) over t; serves the conditionals of s2, (phi, s2)
     ONE_LANE *s->sum_y_before_observed = 0;
-    wide total5 = 0;
-    SUM_ALONG_FROM (t, 1, d->T - 1, &total5) total5 += IS_NAN(d->y[t - 1]) ? 0 : s->y[t - 1];
+    wide total5 = 0; SUM_ALONG_FROM (t, 1, d->T - 1, &total5) total5 += IS_NAN(d->y[t - 1]) ? 0 : s->y[t - 1];
     ONE_LANE *s->sum_y_before_observed += total5;
     // count_observed_2 = sum of if_else(missing(y[t - 1]), 0, 1) over t; serves the conditionals of s2, (phi, s2)
     ONE_LANE *s->count_observed_2 = 0;
-    wide total6 = 0;
-    SUM_ALONG_FROM (t, 1, d->T - 1, &total6) total6 += IS_NAN(d->y[t - 1]) ? 0 : 1;
+    wide total6 = 0; SUM_ALONG_FROM (t, 1, d->T - 1, &total6) total6 += IS_NAN(d->y[t - 1]) ? 0 : 1;
     ONE_LANE *s->count_observed_2 += total6;
     // sum_y_before_centred_squared = sum of (sum_y_before_observed/fmax(count_observed_2, 1) - y[t - 1])^2 over t; serves the conditionals of s2, (phi, s2)
     ONE_LANE *s->sum_y_before_centred_squared = 0;
     wide total7 = 0;
-    const wide c1 = 1 / fmax(*s->count_observed_2, 1.0);
-    SUM_ALONG_FROM (t, 1, d->T - 1, &total7) total7 += square(*s->sum_y_before_observed * c1 - s->y[t - 1]);
+    const wide mean_y_before_observed = *s->sum_y_before_observed / fmax(*s->count_observed_2, 1.0);
+    SUM_ALONG_FROM (t, 1, d->T - 1, &total7) total7 += square(mean_y_before_observed - s->y[t - 1]);
     ONE_LANE *s->sum_y_before_centred_squared += total7;
     // sum_y_before_centred = sum of y[t - 1] - sum_y_before_observed/fmax(count_observed_2, 1) over t; serves the conditionals of s2, (phi, s2)
     ONE_LANE *s->sum_y_before_centred = 0;
     wide total8 = 0;
+    const wide c1 = 1 / fmax(*s->count_observed_2, 1.0);
     SUM_ALONG_FROM (t, 1, d->T - 1, &total8) total8 += s->y[t - 1] - *s->sum_y_before_observed * c1;
     ONE_LANE *s->sum_y_before_centred += total8;
     // sum_y_centred_y_before_centred_negated = sum of (y[t] - sum_y_observed/fmax(count_observed, 1))*(sum_y_before_observed/fmax(count_obser... over t; serves the conditionals of s2, (phi, s2)
     ONE_LANE *s->sum_y_centred_y_before_centred_negated = 0;
     wide total9 = 0;
     const wide c2 = 1 / fmax(*s->count_observed, 1.0);
-    SUM_ALONG_FROM (t, 1, d->T - 1, &total9) total9 += (s->y[t] - *s->sum_y_observed * c2) * (*s->sum_y_before_observed * c1 - s->y[t - 1]);
+    SUM_ALONG_FROM (t, 1, d->T - 1, &total9) total9 += (s->y[t] - *s->sum_y_observed * c2) * (mean_y_before_observed - s->y[t - 1]);
     ONE_LANE *s->sum_y_centred_y_before_centred_negated += total9;
     // sum_y_centred = sum of y[t] - sum_y_observed/fmax(count_observed, 1) over t; serves the conditionals of s2, (phi, s2)
     ONE_LANE *s->sum_y_centred = 0;
-    wide total10 = 0;
-    SUM_ALONG_FROM (t, 1, d->T - 1, &total10) total10 += s->y[t] - *s->sum_y_observed * c2;
+    wide total10 = 0; SUM_ALONG_FROM (t, 1, d->T - 1, &total10) total10 += s->y[t] - *s->sum_y_observed * c2;
     ONE_LANE *s->sum_y_centred += total10;
     // sum_y_centred_squared = sum of (y[t] - sum_y_observed/fmax(count_observed, 1))^2 over t; serves the conditionals of s2, (phi, s2)
     ONE_LANE *s->sum_y_centred_squared = 0;
-    wide total11 = 0;
-    SUM_ALONG_FROM (t, 1, d->T - 1, &total11) total11 += square(s->y[t] - *s->sum_y_observed * c2);
+    wide total11 = 0; SUM_ALONG_FROM (t, 1, d->T - 1, &total11) total11 += square(s->y[t] - *s->sum_y_observed * c2);
     ONE_LANE *s->sum_y_centred_squared += total11;
 }
 
@@ -246,8 +235,7 @@ KERNEL_TEAM(jacobian_phi) {
     LANES (e, 2) s->gradient_phi[e] = 0;
     TEAM_BARRIER();
     lp += s->position_phi[1];
-    const wide c1 = *s->s2 * s->gradient_phi[1] + 1;
-    ONE_LANE s->gradient_phi[1] = c1;
+    ONE_LANE s->gradient_phi[1] = *s->s2 * s->gradient_phi[1] + 1;
     STORE(s->log_density_phi[0], lp);
 }
 
@@ -281,11 +269,11 @@ KERNEL_FORWARD(forward_y) {
         VERIFY(x, "y_rep", 0);
         s->y_rep[0] = x;
     }
-    const wide c1 = sqrt(*s->s2);
+    const wide root_s2 = sqrt(*s->s2);
     for (long t = 1; t < d->T; t++) {
         UNLESS_KEPT(VAR_y_rep, t) {
             Stream g = stream(at, VAR_y_rep, t);
-            const wide x = normal_mean_sd(&g, *s->phi * s->y_rep[t - 1], c1);
+            const wide x = normal_mean_sd(&g, *s->phi * s->y_rep[t - 1], root_s2);
             VERIFY(x, "y_rep", t);
             s->y_rep[t] = x;
         }
@@ -382,7 +370,7 @@ static const GmField data_fields[] = {
     {.name = "T", .type = GM_INT, .role = GM_DATA, .offset = offsetof(Data, T), BOUNDED(1, INFINITY), .where = "model.gm:5",
      .declared = "int<lower=1> T"},
     {.name = "y", .type = GM_REAL, .role = GM_DATA, .rank = 1, .offset = offsetof(Data, y), .may_miss = 1, .finite = 1, .imputed_field = STATE_y, .where = "model.gm:6",
-     .declared = "real y[T]", .extent_of = {DATA_T}},
+     .declared = "real yT", .extent_of = {DATA_T}},
 };
 
 static const GmField state_fields[] = {
@@ -454,6 +442,34 @@ static const GmLaw laws[] = {
     {0},
 };
 
+// Sums that updates read, and parameters of their laws, for `why`.
+static const GmStatistic statistics[] = {
+    {1, STATE_sum_y_y_before, 1, "sum of y[t]*y[t - 1] over t"},
+    {1, STATE_sum_y_before_squared, 1, "sum of y[t - 1]^2 over t"},
+    {2, STATE_sum_y_observed, 1, "sum of if_else(missing(y[t]), 0, y[t]) over t"},
+    {3, STATE_sum_y_observed, 0, "sum of if_else(missing(y[t]), 0, y[t]) over t"},
+    {2, STATE_count_observed, 1, "sum of if_else(missing(y[t]), 0, 1) over t"},
+    {3, STATE_count_observed, 0, "sum of if_else(missing(y[t]), 0, 1) over t"},
+    {2, STATE_sum_y_before_observed, 1, "sum of if_else(missing(y[t - 1]), 0, y[t - 1]) over t"},
+    {3, STATE_sum_y_before_observed, 0, "sum of if_else(missing(y[t - 1]), 0, y[t - 1]) over t"},
+    {2, STATE_count_observed_2, 1, "sum of if_else(missing(y[t - 1]), 0, 1) over t"},
+    {3, STATE_count_observed_2, 0, "sum of if_else(missing(y[t - 1]), 0, 1) over t"},
+    {2, STATE_sum_y_before_centred_squared, 1, "sum of (sum_y_before_observed/fmax(count_observed_2, 1) - y[t - 1])^2 over t"},
+    {3, STATE_sum_y_before_centred_squared, 0, "sum of (sum_y_before_observed/fmax(count_observed_2, 1) - y[t - 1])^2 over t"},
+    {2, STATE_sum_y_before_centred, 1, "sum of y[t - 1] - sum_y_before_observed/fmax(count_observed_2, 1) over t"},
+    {3, STATE_sum_y_before_centred, 0, "sum of y[t - 1] - sum_y_before_observed/fmax(count_observed_2, 1) over t"},
+    {2, STATE_sum_y_centred_y_before_centred_negated, 1, "sum of (y[t] - sum_y_observed/fmax(count_observed, 1))*(sum_y_before_observed/fmax(count_obser... over t"},
+    {3, STATE_sum_y_centred_y_before_centred_negated, 0, "sum of (y[t] - sum_y_observed/fmax(count_observed, 1))*(sum_y_before_observed/fmax(count_obser... over t"},
+    {2, STATE_sum_y_centred, 1, "sum of y[t] - sum_y_observed/fmax(count_observed, 1) over t"},
+    {3, STATE_sum_y_centred, 0, "sum of y[t] - sum_y_observed/fmax(count_observed, 1) over t"},
+    {2, STATE_sum_y_centred_squared, 1, "sum of (y[t] - sum_y_observed/fmax(count_observed, 1))^2 over t"},
+    {3, STATE_sum_y_centred_squared, 0, "sum of (y[t] - sum_y_observed/fmax(count_observed, 1))^2 over t"},
+    {1, 0, 0, "precision = 1 + sum(t in 2:T, y[t - 1]^2/s2)"},
+    {1, 0, 0, "mean = sum(t in 2:T, y[t]*y[t - 1]/s2)/precision"},
+    {2, 0, 0, "shape = 2 + 1/2*sum(t in 2:T, 1)"},
+    {2, 0, 0, "rate = 1 + 1/2*sum(t in 2:T, (y[t] - phi*y[t - 1])^2)"},
+    {0, 0, 0, NULL}};
+
 // A selection: unknowns that are drawn by separate updates or together by HMC, and what that costs in multiply-adds.
 // [0] a sweep by separate updates, [1] the fixed cost of HMC, [2] each evaluation of its density.
 // On a GPU each of these is two numbers: the time that does not depend on the number of chains, and the work of a chain.
@@ -461,15 +477,15 @@ static void cost_1(const void *data, double *cost)
 {
     const Data *const d = (const Data *)data;
     (void)d;
-    cost[0] = 411;
-    cost[1] = 1492;
-    cost[2] = 565;
-    cost[3] = 3791;
-    cost[4] = 0.0250854;
-    cost[5] = 6782;
-    cost[6] = 0.0926645;
-    cost[7] = 4279;
-    cost[8] = 0.0368849;
+    cost[0] = 401;
+    cost[1] = 1477;
+    cost[2] = 530;
+    cost[3] = 3781;
+    cost[4] = 0.0244751;
+    cost[5] = 6767;
+    cost[6] = 0.0917489;
+    cost[7] = 4244;
+    cost[8] = 0.0347486;
 }
 
 static const int fields_1[] = {STATE_phi, STATE_s2, 0}, latents_1[] = {0};
@@ -479,6 +495,6 @@ static const GmSelection selections[] = {
 };
 
 GM_MODEL("ar1", "model.gm", 2, 21, 4,
-         .derive = gm_derive, .derive_chain = derive, .forward = forward, .laws = laws, .joint_as_written = 1, .refresh = refresh, .data_shape = data_shape, .state_shape = state_shape, .observed = observed, .selections = selections, .n_selections = (int)(sizeof selections / sizeof *selections), .cost = cost_1)
+         .derive = gm_derive, .derive_chain = derive, .forward = forward, .laws = laws, .joint_as_written = 1, .refresh = refresh, .data_shape = data_shape, .state_shape = state_shape, .observed = observed, .statistics = statistics, .selections = selections, .n_selections = (int)(sizeof selections / sizeof *selections), .cost = cost_1)
 
 #endif

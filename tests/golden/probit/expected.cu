@@ -18,25 +18,25 @@
 
 typedef struct Data {
     long N, p;
-    real *X;                                     // [N, p]
-    int *y;                                      // [N]
+    real *X;                                 // N x p
+    int *y;                                  // N
 } Data;
 
 enum { DATA_N = 1, DATA_p, DATA_X, DATA_y };  // fields of Data
 
 typedef struct State {  // of one chain
-    int *y;                                      // responses [N]
-    wide *alpha;                                 // unknowns
-    wide *beta;                                  // unknowns [p]
-    real *z_y;                                   // auxiliaries [N]
-    wide *log_lik_y;                             // for the draws [N]
-    int *y_rep;                                  // for the draws [N]
-    wide *sum_X_by_column;                       // sums [p]
-    wide *sum_X_X;                               // sums [p, p]
+    int *y;                                  // responses, N
+    wide *alpha;                             // unknowns
+    wide *beta;                              // unknowns, p
+    real *z_y;                               // auxiliaries, N
+    wide *log_lik_y;                         // for the draws, N
+    int *y_rep;                              // for the draws, N
+    wide *sum_X_by_column;                   // sums, p
+    wide *sum_X_X;                           // sums, p x p
     wide *rows_beta, *scale_alpha, *joint_alpha, *target_alpha, *diagonal_alpha, *position_alpha, // work arrays
         *gradient_alpha, *log_density_alpha, *nuts_alpha, *moves_alpha, *rows_beta_2;
     solve *precision_alpha, *shift_alpha, *rows_of_alpha, *system_alpha; // work arrays
-    real *weight_alpha_1, *X_beta;               // work arrays
+    real *weight_alpha_1, *X_beta;           // work arrays
 } State;
 
 enum { VAR_NONE, VAR_y, VAR_alpha, VAR_beta, VAR_z_y, VAR_log_lik_y, VAR_y_rep };  // streams of random numbers
@@ -50,22 +50,20 @@ enum { VAR_NONE, VAR_y, VAR_alpha, VAR_beta, VAR_z_y, VAR_log_lik_y, VAR_y_rep }
 // y[k] | rest: every value weighed by its density     if values are missing     model.gm:7
 //   log density += y[k]*log_Phi(alpha + sum(j in 1:p, beta[j]*X[k, j])) + log_Phi(-alpha - sum(j in 1:p, beta[j]*X[k, j]))*(1 - y[k])
 KERNEL(impute_y) {
-    EACH_MISSING (e, DATA_y) {
-        const long k = e;
-        Stream g = stream(at, VAR_y, e);
+    EACH_MISSING (k, DATA_y) {
+        Stream g = stream(at, VAR_y, k);
         enum { first = 0, values = 2 };
         wide weight[values];
         const long old = s->y[k];
         for (long value = 0; value < values; value++) {
             const long x = first + value;
             wide lp = 0;
-            wide sum1 = 0;
-            for (long j = 0; j < d->p; j++) sum1 += s->beta[j] * d->X[k * d->p + j];
-            lp += x * log_Phi(*s->alpha + sum1) + (1 - x) * log_Phi(-*s->alpha - sum1);
+            wide sum_beta_X = 0; for (long j = 0; j < d->p; j++) sum_beta_X += s->beta[j] * d->X[k * d->p + j];
+            lp += x * log_Phi(*s->alpha + sum_beta_X) + (1 - x) * log_Phi(-*s->alpha - sum_beta_X);
             weight[value] = lp;
         }
         const long chosen = categorical_log_weights(&g, weight, values);
-        if (chosen < 1) FAULT("y", e, "no value has a positive probability");
+        if (chosen < 1) FAULT("y", k, "no value has a positive probability");
         const long x = chosen < 1 ? old : first + chosen - 1;
         NO_RATIO();
         s->y[k] = (int)x;
@@ -87,17 +85,15 @@ ROW(draw_z_y, k) {
 // (alpha, beta) with fewer rows than coefficients: precision D + R'R, R[i] and y[i] a row and its target over the standard deviation (Bhattacharya et al. 2016)
 KERNEL_TEAM(collect_rows_alpha) {
     const long n = d->p + 1;
-    const long at_beta = 1;
-    LANES (e, n) s->diagonal_alpha[e] = 0;
-    LANES (e, n) s->shift_alpha[e] = 0;
+    LANES (e, n) s->diagonal_alpha[e] = s->shift_alpha[e] = 0;
     LANES (e, d->N * n) s->rows_of_alpha[e] = 0;
     LANES (e, d->N) s->target_alpha[e] = 0;
     TEAM_BARRIER();
     ONE_LANE s->diagonal_alpha[0] += 0.04;
-    LANES (i, d->p) s->diagonal_alpha[at_beta + i] += 0.16;
+    LANES (i, d->p) s->diagonal_alpha[1 + i] += 0.16;
     LANES (i, d->N) s->target_alpha[i] = s->z_y[i];
     ALONG (i, d->N) s->rows_of_alpha[i * n] += 1;
-    ALONG2 (i, d->N, j, d->p) s->rows_of_alpha[i * n + at_beta + j] += d->X[i * d->p + j];
+    ALONG2 (i, d->N, j, d->p) s->rows_of_alpha[i * n + 1 + j] += d->X[i * d->p + j];
     ONE_LANE s->joint_alpha[0] = *s->alpha;
     ALONG (e, d->p) s->joint_alpha[1 + e] = s->beta[e];
     ONE_LANE s->scale_alpha[1] = d->N;
@@ -106,15 +102,14 @@ KERNEL_TEAM(collect_rows_alpha) {
 // (alpha, beta) where the matrix has few elements that are not 0, or many columns: the diagonal apart from the rows, then each row over its standard deviation, with its target
 KERNEL_ONCE(list_rows_alpha) {
     const long n = d->p + 1;
-    const long at_beta = 1;
     for (long e = 0; e < n; e++) s->shift_alpha[e] = 0;
     SPARSE_ADD(0, 0, 0.02);
-    for (long i = 0; i < d->p; i++) SPARSE_ADD(at_beta + i, at_beta + i, 0.08);
+    for (long i = 0; i < d->p; i++) SPARSE_ADD(1 + i, 1 + i, 0.08);
     for (long i = 0; i < d->N; i++) {
         SPARSE_ROW(1);
         SPARSE_TARGET(s->z_y[i]);
         SPARSE_PUT(0, 1);
-        SPARSE_PUT_ROW(at_beta, &d->X[i * d->p], d->p);
+        SPARSE_PUT_ROW(1, &d->X[i * d->p], d->p);
     }
     s->joint_alpha[0] = *s->alpha;
     for (long e = 0; e < d->p; e++) s->joint_alpha[1 + e] = s->beta[e];
@@ -132,23 +127,17 @@ KERNEL_ONCE(list_rows_alpha) {
 //   the scale of z_y is drawn together with it: s^2 ~ gamma(count/2, (sum of squares - h'J^-1 h)/2)  (Liu and Wu 1999)
 KERNEL_TEAM(collect_alpha) {
     const long n = d->p + 1;
-    const long at_beta = 1;
     LANES (e, n * n) s->precision_alpha[e] = 0;
     LANES (e, n) s->shift_alpha[e] = 0;
     TEAM_BARRIER();
     ONE_LANE s->precision_alpha[0] += 0.04;
-    ALONG (i, d->p) s->precision_alpha[(at_beta + i) * n + at_beta + i] += 0.16;
+    ALONG (i, d->p) s->precision_alpha[(1 + i) * n + 1 + i] += 0.16;
     ONE_LANE s->precision_alpha[0] += d->N;
-    ALONG (a, d->p) {
-        const wide t1 = s->sum_X_by_column[a];
-        s->precision_alpha[at_beta + a] += t1;
-        s->precision_alpha[(at_beta + a) * n] += t1;
-    }
-    wide total2 = 0;
-    SUM_ALONG (i, d->N, &total2) total2 += s->z_y[i];
+    ALONG (a, d->p) ADD_TWICE(s->precision_alpha, 1 + a, (1 + a) * n, s->sum_X_by_column[a]);
+    wide total2 = 0; SUM_ALONG (i, d->N, &total2) total2 += s->z_y[i];
     ONE_LANE s->shift_alpha[0] += total2;
-    LANES2 (a, d->p, b, d->p) s->precision_alpha[(at_beta + a) * n + at_beta + b] += s->sum_X_X[a * d->p + b];
-    ALONG (j, d->p) s->shift_alpha[at_beta + j] += s->rows_beta[j];
+    LANES2 (a, d->p, b, d->p) s->precision_alpha[(1 + a) * n + 1 + b] += s->sum_X_X[a * d->p + b];
+    ALONG (j, d->p) s->shift_alpha[1 + j] += s->rows_beta[j];
     ONE_LANE s->joint_alpha[0] = *s->alpha;
     ALONG (e, d->p) s->joint_alpha[1 + e] = s->beta[e];
     ONE_LANE s->scale_alpha[1] = d->N;
@@ -182,20 +171,20 @@ KERNEL_TEAM(density_alpha) {
     wide slope_alpha = 0;
     LANES (e, d->p + 1) s->gradient_alpha[e] = 0;
     TEAM_BARRIER();
-    // normal
+    // alpha ~ normal(0, 5)
     lp -= 0.02 * square(*s->alpha);
     slope_alpha -= 0.04 * *s->alpha;
-    // normal
+    // beta[i] ~ normal(0, 5/2)
     SUM_ALONG (i, d->p, &lp) {
         lp -= 0.08 * square(s->beta[i]);
         s->gradient_alpha[1 + i] -= 0.16 * s->beta[i];
     }
-    // bernoulli
+    // y[i] ~ bernoulli(Phi(alpha + sum(j in 1:p, beta[j]*X[i, j])))
     const wide now_alpha = *s->alpha;
     SUM_ALONG (i, d->N, &lp, &slope_alpha) {
-        const wide sum1 = s->X_beta[i];
-        lp += log_Phi((now_alpha + sum1) * (2L * s->y[i] - 1));
-        const wide w1 = (2L * s->y[i] - 1) * log_Phi_dx((now_alpha + sum1) * (2L * s->y[i] - 1));
+        const wide sum_beta_X = s->X_beta[i];
+        lp += log_Phi((now_alpha + sum_beta_X) * (2L * s->y[i] - 1));
+        const wide w1 = (2L * s->y[i] - 1) * log_Phi_dx((now_alpha + sum_beta_X) * (2L * s->y[i] - 1));
         s->weight_alpha_1[i] = w1;
         slope_alpha += w1;
     }
@@ -217,18 +206,18 @@ KERNEL_TEAM(gradient_alpha) {
 // The pointwise log-likelihood, in runs that request it.
 KERNEL_ON_REQUEST(log_likelihood) {
     LANES (i, d->N) {
-        const wide sum1 = s->X_beta[i];
-        s->log_lik_y[i] = s->y[i] * log_Phi(*s->alpha + sum1) + log_Phi(-*s->alpha - sum1) * (1L - s->y[i]);
+        const wide sum_beta_X = s->X_beta[i];
+        s->log_lik_y[i] = s->y[i] * log_Phi(*s->alpha + sum_beta_X) + log_Phi(-*s->alpha - sum_beta_X) * (1L - s->y[i]);
     }
 }
 
 // Replicates of what is observed, in runs that request them.
 KERNEL_ON_REQUEST(replicate) {
     LANES (i, d->N) {
-        const wide sum1 = s->X_beta[i];
+        const wide sum_beta_X = s->X_beta[i];
         {
             Stream g = stream(at, VAR_y_rep, i);
-            const wide x = bernoulli(&g, Phi(*s->alpha + sum1));
+            const wide x = bernoulli(&g, Phi(*s->alpha + sum_beta_X));
             if (!(x >= 0)) FAULT("y_rep", i, "it cannot be drawn from bernoulli: an argument is out of range (model.gm:14)");
             if (!(x <= 1)) FAULT("y_rep", i, "it cannot be drawn from bernoulli: an argument is out of range (model.gm:14)");
             if (!(x >= -2147483647 && x <= 2147483647)) FAULT("y_rep", i, "its draw is not an integer of 32 bits");
@@ -237,27 +226,27 @@ KERNEL_ON_REQUEST(replicate) {
     }
 }
 
-// The log joint density of data and variables; with --check that of auxiliaries, too.
+// The log joint density of data and variables; with --check that of auxiliaries, too. Numbers alone are constants of the laws.
 KERNEL_TEAM(log_joint) {
     wide lp = 0;
-    // normal
+    // alpha ~ normal(0, 5)
     lp += -0.02 * square(*s->alpha) - 2.5283764456387727;
-    // normal
+    // beta[i] ~ normal(0, 5/2)
     SUM_ALONG (i, d->p, &lp) lp += -0.08 * square(s->beta[i]) - 1.8352292650788278;
     if (CHECKING) {
-        // normal, by albert_chib
+        // z_y[i] ~ normal(alpha + sum(j in 1:p, beta[j]*X[i, j]), 1), by albert_chib
         SUM_ALONG (i, d->N, &lp) {
-            const wide sum1 = s->X_beta[i];
-            lp += -0.5 * square(-*s->alpha - sum1 + s->z_y[i]) - HALF_LOG_2PI;
+            const wide sum_beta_X = s->X_beta[i];
+            lp += -0.5 * square(-*s->alpha - sum_beta_X + s->z_y[i]) - HALF_LOG_2PI;
         }
         // target, by albert_chib
         SUM_ALONG (i, d->N, &lp) lp += within((wide)s->z_y[i], (s->y[i] == 1) ? 0 : -INFINITY, (s->y[i] == 1) ? INFINITY : 0);
     }
     if (!CHECKING) {
-        // bernoulli
+        // y[i] ~ bernoulli(Phi(alpha + sum(j in 1:p, beta[j]*X[i, j])))
         SUM_ALONG (i, d->N, &lp) {
-            const wide sum2 = s->X_beta[i];
-            lp += s->y[i] * log_Phi(*s->alpha + sum2) + log_Phi(-*s->alpha - sum2) * (1L - s->y[i]);
+            const wide sum_beta_X_2 = s->X_beta[i];
+            lp += s->y[i] * log_Phi(*s->alpha + sum_beta_X_2) + log_Phi(-*s->alpha - sum_beta_X_2) * (1L - s->y[i]);
         }
     }
     RESULT(lp);
@@ -324,10 +313,10 @@ KERNEL_FORWARD(forward_beta) {
 // y from the law of its own statement, as the replicate
 KERNEL_FORWARD(forward_y) {
     for (long i = 0; i < d->N; i++) {
-        const wide sum1 = s->X_beta[i];
+        const wide sum_beta_X = s->X_beta[i];
         UNLESS_KEPT(VAR_y_rep, i) {
             Stream g = stream(at, VAR_y_rep, i);
-            const wide x = bernoulli(&g, Phi(*s->alpha + sum1));
+            const wide x = bernoulli(&g, Phi(*s->alpha + sum_beta_X));
             if (!(x >= 0)) FAULT("y_rep", i, "it cannot be drawn from bernoulli: an argument is out of range (model.gm:14)");
             if (!(x <= 1)) FAULT("y_rep", i, "it cannot be drawn from bernoulli: an argument is out of range (model.gm:14)");
             if (!(x >= -2147483647 && x <= 2147483647)) FAULT("y_rep", i, "its draw is not an integer of 32 bits");
@@ -466,9 +455,9 @@ static const GmField data_fields[] = {
     {.name = "p", .type = GM_INT, .role = GM_DATA, .offset = offsetof(Data, p), BOUNDED(0, INFINITY), .where = "model.gm:5",
      .declared = "int<lower=0> p"},
     {.name = "X", .type = GM_REAL, .role = GM_DATA, .rank = 2, .offset = offsetof(Data, X), .finite = 1, .where = "model.gm:6",
-     .declared = "real X[N, p]", .extent_of = {DATA_N, DATA_p}},
+     .declared = "real XN x p", .extent_of = {DATA_N, DATA_p}},
     {.name = "y", .type = GM_INT, .role = GM_DATA, .rank = 1, .offset = offsetof(Data, y), .may_miss = 1, .may_be_left_out = 1, .imputed_field = STATE_y, BOUNDED(0, 1), .where = "model.gm:7",
-     .declared = "int<lower=0, upper=1> y[N]", .extent_of = {DATA_N}},
+     .declared = "int<lower=0, upper=1> yN", .extent_of = {DATA_N}},
 };
 
 static const GmField state_fields[] = {
@@ -587,6 +576,14 @@ static const GmLaw laws[] = {
     {0},
 };
 
+// Sums that updates read, and parameters of their laws, for `why`.
+static const GmStatistic statistics[] = {
+    {1, 0, 0, "precision = 1"},
+    {1, 0, 0, "mean = alpha + sum(j in 1:p, beta[j]*X[k, j])"},
+    {1, 0, 0, "lower = if_else((y[k] == 1), 0, -inf)"},
+    {1, 0, 0, "upper = if_else((y[k] == 1), inf, 0)"},
+    {0, 0, 0, NULL}};
+
 // A selection: unknowns that are drawn by separate updates or together by HMC, and what that costs in multiply-adds.
 // [0] a sweep by separate updates, [1] the fixed cost of HMC, [2] each evaluation of its density.
 // On a GPU each of these is two numbers: the time that does not depend on the number of chains, and the work of a chain.
@@ -615,6 +612,6 @@ static const GmSelection selections[] = {
 };
 
 GM_MODEL("probit", "model.gm", 4, 25, 4,
-         .derive = gm_derive, .derive_chain = derive, .forward = forward, .laws = laws, .joint_as_written = 1, .row_bytes = row_bytes, .row_width = row_width, .data_shape = data_shape, .state_shape = state_shape, .observed = observed, .selections = selections, .n_selections = (int)(sizeof selections / sizeof *selections), .cost = cost_1)
+         .derive = gm_derive, .derive_chain = derive, .forward = forward, .laws = laws, .joint_as_written = 1, .row_bytes = row_bytes, .row_width = row_width, .data_shape = data_shape, .state_shape = state_shape, .observed = observed, .statistics = statistics, .selections = selections, .n_selections = (int)(sizeof selections / sizeof *selections), .cost = cost_1)
 
 #endif

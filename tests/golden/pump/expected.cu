@@ -19,20 +19,20 @@
 
 typedef struct Data {
     long N;
-    real *t;                                     // [N]
-    int *y;                                      // [N]
+    real *t;                                 // N
+    int *y;                                  // N
 } Data;
 
 enum { DATA_N = 1, DATA_t, DATA_y };  // fields of Data
 
 typedef struct State {  // of one chain
-    int *y;                                      // responses [N]
-    wide *b;                                     // unknowns
-    wide *theta;                                 // unknowns [N]
-    wide *scale_b;                               // of group moves
-    wide *log_lik_y;                             // for the draws [N]
-    int *y_rep;                                  // for the draws [N]
-    wide *sum_y;                                 // sums
+    int *y;                                  // responses, N
+    wide *b;                                 // unknowns
+    wide *theta;                             // unknowns, N
+    wide *scale_b;                           // of group moves
+    wide *log_lik_y;                         // for the draws, N
+    int *y_rep;                              // for the draws, N
+    wide *sum_y;                             // sums
     wide *position_b, *gradient_b, *log_density_b, *nuts_b, *moves_b; // work arrays
 } State;
 
@@ -45,11 +45,10 @@ enum { VAR_NONE, VAR_y, VAR_b, VAR_theta, VAR_scale_b, VAR_log_lik_y, VAR_y_rep 
 
 // y[i] | rest ~ poisson(t[i]*theta[i])     if values are missing     model.gm:7
 KERNEL(impute_y) {
-    EACH_MISSING (e, DATA_y) {
-        const long k = e;
-        Stream g = stream(at, VAR_y, e);
+    EACH_MISSING (k, DATA_y) {
+        Stream g = stream(at, VAR_y, k);
         const wide x = poisson(&g, d->t[k] * s->theta[k]);
-        if (!(x >= 0 && x <= 2147483647)) FAULT("y", e, "its draw is not a count of 32 bits");
+        if (!(x >= 0 && x <= 2147483647)) FAULT("y", k, "its draw is not a count of 32 bits");
         NO_RATIO();
         s->y[k] = INTEGER_DRAWN(x);
     }
@@ -86,8 +85,7 @@ KERNEL_TEAM(draw_scale_b) {
 
 // The group move by scale_b is applied (Liu and Sabatti 2000). With --check the ratio has the logarithms of the Jacobian and of the Haar measure, 1/scale_b, too.
 KERNEL_TEAM(move_b) {
-    const wide c1 = 1 / *s->scale_b;
-    ONE_LANE *s->b = *s->b * c1;
+    ONE_LANE *s->b = *s->b / *s->scale_b;
     ALONG (i, d->N) s->theta[i] = *s->scale_b * s->theta[i];
     ONE_LANE if (CHECKING) RATIO(2 * log(*s->scale_b), -times_log(d->N, log(*s->scale_b)));
 }
@@ -96,15 +94,13 @@ KERNEL_TEAM(move_b) {
 
 // Unconstrained coordinates of b, theta; one that still stands for its value stays as it is
 KERNEL_TEAM(enter_b) {
-    const wide c1 = (exp(s->position_b[0]) == *s->b) ? s->position_b[0] : log(*s->b);
-    ONE_LANE s->position_b[0] = c1;
-    LANES (k, d->N) s->position_b[k + 1] = (exp(s->position_b[k + 1]) == s->theta[k]) ? s->position_b[k + 1] : log(s->theta[k]);
+    ONE_LANE s->position_b[0] = kept_coordinate(s->position_b[0], exp(s->position_b[0]), *s->b, log(*s->b));
+    LANES (k, d->N) s->position_b[k + 1] = kept_coordinate(s->position_b[k + 1], exp(s->position_b[k + 1]), s->theta[k], log(s->theta[k]));
 }
 
 // b, theta at these coordinates
 KERNEL_TEAM(transform_b) {
-    const wide c1 = exp(s->position_b[0]);
-    ONE_LANE *s->b = c1;
+    ONE_LANE *s->b = exp(s->position_b[0]);
     LANES (k, d->N) s->theta[k] = exp(s->position_b[k + 1]);
 }
 
@@ -117,19 +113,19 @@ KERNEL_TEAM(density_b) {
     wide slope_b = 0;
     LANES (e, d->N + 1) s->gradient_b[e] = 0;
     TEAM_BARRIER();
-    // gamma
+    // b ~ gamma(1/10, 1)
     lp += -*s->b - 0.9 * s->position_b[0];
     slope_b += -0.9 / *s->b - 1;
-    // gamma
+    // theta[i] ~ gamma(9/5, b)
     const wide now_log_b = s->position_b[0];
     const wide now_b = *s->b;
-    const wide c1 = 1 / now_b;
+    const wide inverse_b = 1 / now_b;
     SUM_ALONG (i, d->N, &lp, &slope_b) {
         lp += 1.8 * now_log_b - now_b * s->theta[i] + 0.8 * s->position_b[i + 1];
         s->gradient_b[1 + i] += 0.8 / s->theta[i] - now_b;
-        slope_b += 1.8 * c1 - s->theta[i];
+        slope_b += 1.8 * inverse_b - s->theta[i];
     }
-    // poisson
+    // y[i] ~ poisson(t[i]*theta[i])
     SUM_ALONG (i, d->N, &lp) {
         lp += times_log(s->y[i], log((wide)d->t[i]) + s->position_b[i + 1]) - d->t[i] * s->theta[i];
         s->gradient_b[1 + i] += ((s->y[i] == 0) ? 0 : s->y[i] / s->theta[i]) - d->t[i];
@@ -143,8 +139,7 @@ KERNEL_TEAM(density_b) {
         s->gradient_b[k + 1] = s->theta[k] * s->gradient_b[k + 1] + 1;
     }
     lp += now_log_b;
-    const wide c2 = now_b * s->gradient_b[0] + 1;
-    ONE_LANE s->gradient_b[0] = c2;
+    ONE_LANE s->gradient_b[0] = now_b * s->gradient_b[0] + 1;
     STORE(s->log_density_b[0], lp);
 }
 
@@ -166,15 +161,15 @@ KERNEL_ON_REQUEST(replicate) {
     }
 }
 
-// The log joint density of data, variables and auxiliaries.
+// The log joint density of data, variables and auxiliaries. Numbers alone are constants of the laws.
 KERNEL_TEAM(log_joint) {
     wide lp = 0;
-    // gamma
+    // b ~ gamma(1/10, 1)
     lp += -*s->b - 0.9 * log(*s->b) - 2.2527126517342055;
-    // gamma
-    const wide c1 = log(*s->b);
-    SUM_ALONG (i, d->N, &lp) lp += 1.8 * c1 + 0.8 * log(s->theta[i]) - *s->b * s->theta[i] + 0.07108387291437215;
-    // poisson
+    // theta[i] ~ gamma(9/5, b)
+    const wide log_b = log(*s->b);
+    SUM_ALONG (i, d->N, &lp) lp += 1.8 * log_b + 0.8 * log(s->theta[i]) - *s->b * s->theta[i] + 0.07108387291437215;
+    // y[i] ~ poisson(t[i]*theta[i])
     SUM_ALONG (i, d->N, &lp) lp += times_log(s->y[i], log((wide)d->t[i]) + log(s->theta[i])) - d->t[i] * s->theta[i] - lgamma_positive((wide)((long)s->y[i] + 1));
     RESULT(lp);
 }
@@ -192,8 +187,7 @@ KERNEL_TEAM(check_data) {
 KERNEL_TEAM(sums_of_responses) {
     // sum_y = sum of y[i] over i; serves the conditional of scale_b
     ONE_LANE *s->sum_y = 0;
-    wide total1 = 0;
-    SUM_ALONG (i, d->N, &total1) total1 += s->y[i];
+    wide total1 = 0; SUM_ALONG (i, d->N, &total1) total1 += s->y[i];
     ONE_LANE *s->sum_y += total1;
 }
 
@@ -212,8 +206,7 @@ KERNEL_TEAM(jacobian_b) {
         s->gradient_b[k + 1] = s->theta[k] * s->gradient_b[k + 1] + 1;
     }
     lp += s->position_b[0];
-    const wide c1 = *s->b * s->gradient_b[0] + 1;
-    ONE_LANE s->gradient_b[0] = c1;
+    ONE_LANE s->gradient_b[0] = *s->b * s->gradient_b[0] + 1;
     STORE(s->log_density_b[0], lp);
 }
 
@@ -357,9 +350,9 @@ static const GmField data_fields[] = {
     {.name = "N", .type = GM_INT, .role = GM_DATA, .offset = offsetof(Data, N), BOUNDED(0, INFINITY), .where = "model.gm:5",
      .declared = "int<lower=0> N"},
     {.name = "t", .type = GM_REAL, .role = GM_DATA, .rank = 1, .offset = offsetof(Data, t), .finite = 1, BOUNDED(0, INFINITY), .where = "model.gm:6",
-     .declared = "real<lower=0> t[N]", .extent_of = {DATA_N}},
+     .declared = "real<lower=0> tN", .extent_of = {DATA_N}},
     {.name = "y", .type = GM_INT, .role = GM_DATA, .rank = 1, .offset = offsetof(Data, y), .may_miss = 1, .may_be_left_out = 1, .imputed_field = STATE_y, BOUNDED(0, INFINITY), .where = "model.gm:7",
-     .declared = "int<lower=0> y[N]", .extent_of = {DATA_N}},
+     .declared = "int<lower=0> yN", .extent_of = {DATA_N}},
 };
 
 static const GmField state_fields[] = {
@@ -425,6 +418,19 @@ static const GmLaw laws[] = {
     {0},
 };
 
+// Sums that updates read, and parameters of their laws, for `why`.
+static const GmStatistic statistics[] = {
+    {3, STATE_sum_y, 1, "sum of y[i] over i"},
+    {1, 0, 0, "shape = 1/10 + 9/5*N"},
+    {1, 0, 0, "rate = 1 + sum(i in 1:N, theta[i])"},
+    {2, 0, 0, "shape = 9/5 + y[k]"},
+    {2, 0, 0, "rate = b + t[k]"},
+    {3, 0, 0, "order = sum(i in 1:N, y[i]) - 0.1"},
+    {3, 0, 0, "psi = 2*sum(i in 1:N, t[i]*theta[i])"},
+    {3, 0, 0, "chi = 2*b"},
+    {3, 0, 0, "then b = b/scale_b,  theta[i] = theta[i]*scale_b"},
+    {0, 0, 0, NULL}};
+
 // A selection: unknowns that are drawn by separate updates or together by HMC, and what that costs in multiply-adds.
 // [0] a sweep by separate updates, [1] the fixed cost of HMC, [2] each evaluation of its density.
 // On a GPU each of these is two numbers: the time that does not depend on the number of chains, and the work of a chain.
@@ -433,12 +439,12 @@ static void cost_1(const void *data, double *cost)
     const Data *const d = (const Data *)data;
     (void)d;
     cost[0] = (659 + 164.6 * (double)d->N);
-    cost[1] = (1452 + 63.5 * (double)d->N);
+    cost[1] = (1437 + 48.5 * (double)d->N);
     cost[2] = (302 + 37 * (double)d->N);
     cost[3] = (5990 + 80 * pow(fmax((double)d->N, 1), 0.333333));
     cost[4] = (0.0402222 + 0.0122464 * (double)d->N);
-    cost[5] = 6816;
-    cost[6] = (0.089823 + 0.00587573 * (double)d->N);
+    cost[5] = 6786;
+    cost[6] = (0.0889075 + 0.00496021 * (double)d->N);
     cost[7] = (4691 + 120 * pow(fmax((double)d->N, 1), 0.333333));
     cost[8] = (0.0200326 + 0.0084583 * (double)d->N);
 }
@@ -450,6 +456,6 @@ static const GmSelection selections[] = {
 };
 
 GM_MODEL("pump", "model.gm", 3, 12, 5,
-         .derive = gm_derive, .derive_chain = derive, .forward = forward, .laws = laws, .joint_as_written = 1, .refresh = refresh, .data_shape = data_shape, .state_shape = state_shape, .observed = observed, .selections = selections, .n_selections = (int)(sizeof selections / sizeof *selections), .cost = cost_1)
+         .derive = gm_derive, .derive_chain = derive, .forward = forward, .laws = laws, .joint_as_written = 1, .refresh = refresh, .data_shape = data_shape, .state_shape = state_shape, .observed = observed, .statistics = statistics, .selections = selections, .n_selections = (int)(sizeof selections / sizeof *selections), .cost = cost_1)
 
 #endif
