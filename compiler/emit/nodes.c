@@ -263,7 +263,9 @@ void emit_if(Out *o, const Node *n)
         emit_list(o, n->test.negated ? n->body : n->otherwise);
         return;
     }
-    const char *condition = n->test.few ? few_c(o, n->test.few) : expr_c(o, n->test.condition, LOOSE);
+    const char *condition = n->test.few     ? few_c(o, n->test.few)
+                            : n->test.drawn ? text(o, "IS_DRAWN(VAR_%s)", c_name(o, n->test.drawn->name))
+                                            : expr_c(o, n->test.condition, LOOSE);
     BLOCK (n->test.negated ? "if (!(%s))" : "if (%s)", condition) emit_list(o, n->body);
     if (n->otherwise) OTHERWISE emit_list(o, n->otherwise);
 }

@@ -87,7 +87,8 @@ void lower_forward(Lower *p)
         if (f->begins_with_data) put_data(p, f);
         if (f->begins_with_nan) {
             Node *anew = enter(p, NODE_IF);
-            anew->test.condition = local_ref(local_new(p->g->arena, words(p, "IS_DRAWN(VAR_%s)", f->into->name)));
+            anew->test.condition = local_ref(local_new(p->g->arena, "IS_DRAWN"));
+            anew->test.drawn = f->into;
             put_fill(p, f->into, count_dims(f->into, 0, f->into->rank), true)->fill.value = "NAN";
             leave(p, anew);
         }

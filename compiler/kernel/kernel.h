@@ -203,6 +203,7 @@ struct Node {
             const Rows *few;
             bool negated;
             bool rare;
+            const Var *drawn;  // where the kernel draws this variable anew
         } test;
         struct {
             const Order *order;

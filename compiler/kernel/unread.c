@@ -1,4 +1,4 @@
-// unread.c -- latents that nothing reads before they are drawn again need not be multiplied by the scale that was drawn with a joint normal.
+// unread.c -- latents that nothing reads before they are drawn again are not multiplied by the scale that was drawn with a joint normal.
 //
 //   LAUNCH_TEAM(rescale_z, run, d->N)          becomes          if (run->auxiliaries) LAUNCH_TEAM(rescale_z, run, d->N)
 //

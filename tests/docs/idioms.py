@@ -13,7 +13,7 @@ import re
 import sys
 
 CASE = re.compile(r"<!-- (\S+) -->")
-COMMANDS = ("map", "relabel")
+COMMANDS = ("map", "relabel", "predict", "prior", "simulate", "calibrate")
 
 
 def cells(line):
