@@ -271,10 +271,11 @@ typedef struct GmObserved {
 
 // What can be drawn from the law of its own statement: an unknown, or a response, as its replicate.
 typedef struct GmLaw {
-    int field, variable, data;  // 1 + the state field that is drawn, VAR_x of it; 1 + the data field of a response, 0: an unknown
-    int at_once;                // so many subscripts say what is drawn at once: elements of a vector, or a matrix, are drawn together
-    int whole;                  // some of its elements cannot be drawn given others
-    const char *refused;        // why it cannot be drawn; NULL: it can
+    int field, variable;  // 1 + the state field that is drawn, VAR_x of it
+    int at_once;          // so many subscripts say what is drawn at once: elements of a vector, or a matrix, are drawn together
+    int data;             // 1 + the data field of a response, 0: an unknown
+    int whole;            // some of its elements cannot be drawn given others
+    const char *refused;  // why it cannot be drawn; NULL: it can
 } GmLaw;
 
 // A variable that runs over labels.
@@ -360,7 +361,6 @@ typedef struct GmModel {
     const char *(*update_name)(int update);
     void (*update)(GmRun *run, int update);
     int (*update_hmc)(int update);  // whether it is an HMC update
-    const GmStatistic *statistics;  // that updates read; the last one has no text. NULL: none
     // What a model may do without. NULL: there is nothing to do.
     void (*derive)(GmRun *run);        // GM_DERIVED and GM_PREDICTED of all chains, after a kept sweep
     void (*derive_chain)(GmRun *one);  // the same, of one->chain only
@@ -393,6 +393,7 @@ typedef struct GmModel {
     const GmFactor *factors;          // that a start may lie outside of; the last one has no text. NULL: none
     const GmDefinition *definitions;  // the last one has no name
     const GmObserved *observed;       // the last one has no place (where). NULL: none
+    const GmStatistic *statistics;    // that updates read; the last one has no text. NULL: none
     const GmLabels *labels;           // NULL: there are none
     const GmSelection *selections;
     int n_selections;

@@ -646,6 +646,9 @@ def cases():
                                ("normal_draw", h, "normal_draw(g, D, A, h, v)")):
         body(name + ", a linear form", vector % (before, draw, "dot(v, direction)"), form)
         body(name + ", distance", vector % (before, draw, "distance(v)"), C(st.chi2(4)))
+    body("sample_ar1, the last", "double a[6]; x = sample_ar1(g, 0.8, 0.6, 6, a) ? NAN : a[5];", C(st.norm(0, 1)))
+    body("sample_ar1, a form", "double a[6]; x = sample_ar1(g, 0.8, 0.6, 6, a) ? NAN : a[5] - 0.64 * a[3];",
+         C(st.norm(0, 0.6 * math.sqrt(1.64))))
     body("multi_student_t, a linear form", vector % ("", "multi_student_t(g, D, 3.5, mu, S, v, work)",
                                                      "(dot(v, direction) - %.17g) / %.17g" % (mean @ one, math.sqrt(one @ S @ one))),
                                                      C(st.t(3.5)))
