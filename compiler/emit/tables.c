@@ -18,6 +18,14 @@ static const char *dims_text(const Out *o, const Var *v)
     return t;
 }
 
+// As a declaration has them: [N, p].
+static const char *declared_dims(const Out *o, const Var *v)
+{
+    const char *t = "";
+    for (int k = 0; k < v->rank; k++) t = text(o, "%s%s%s", t, k ? ", " : "[", math_text(o, v->dim[k]));
+    return v->rank ? text(o, "%s]", t) : "";
+}
+
 static const char *constraint_name(Constraint c)
 {
     switch (c) {
@@ -451,7 +459,7 @@ static void emit_data_field(const Out *o, const Field *f)
     if (f->imputed) part(o, ".imputed_field = %s, ", state_number(o, o->program, v));
     if (*bounds) part(o, "%s, ", bounds);
     line(o, ".where = \"%s\",", source_line(o, v->span));
-    part(o, " .declared = \"%s %s%s\"", type_and_bounds(o, v), v->name, dims_text(o, v));
+    part(o, " .declared = \"%s %s%s\"", type_and_bounds(o, v), v->name, declared_dims(o, v));
     emit_extents(o, f);
     if (f->rows_of) part(o, ", .rows_of = %s", data_field_number(o, f->rows_of));
     if (f->upper_of) part(o, ", .upper_of = %s", data_field_number(o, f->upper_of));

@@ -93,7 +93,7 @@ check(said.returncode == 0 and sorted(told.groups()) == ["predictions", "predict
       told.groups())
 check(np.array_equal(told.predictions.y.values, of_array(later, "y_rep", (3,))) and told.predictions.k.dtype == np.int32, "predictions")
 density = of_array(later, "log_lik_y", (3,))
-check(np.array_equal(told.predictions_log_density.y.values, density, equal_nan=True) and np.isnan(density[:, :, 1]).all() and
+check(np.array_equal(told.predictions_log_density.y.values, density[:, :, [0, 2]]) and np.isnan(density[:, :, 1]).all() and
       np.isfinite(density[:, :, [0, 2]]).all(), "densities of what is not missing")
 for group, pattern in (("log_likelihood", "log_lik_%s"), ("posterior_predictive", "%s_rep")):
     for name in ("y", "k"):

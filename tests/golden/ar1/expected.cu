@@ -370,7 +370,7 @@ static const GmField data_fields[] = {
     {.name = "T", .type = GM_INT, .role = GM_DATA, .offset = offsetof(Data, T), BOUNDED(1, INFINITY), .where = "model.gm:5",
      .declared = "int<lower=1> T"},
     {.name = "y", .type = GM_REAL, .role = GM_DATA, .rank = 1, .offset = offsetof(Data, y), .may_miss = 1, .finite = 1, .imputed_field = STATE_y, .where = "model.gm:6",
-     .declared = "real yT", .extent_of = {DATA_T}},
+     .declared = "real y[T]", .extent_of = {DATA_T}},
 };
 
 static const GmField state_fields[] = {

@@ -472,9 +472,9 @@ static const GmField data_fields[] = {
     {.name = "J", .type = GM_INT, .role = GM_DATA, .offset = offsetof(Data, J), BOUNDED(0, INFINITY), .where = "model.gm:5",
      .declared = "int<lower=0> J"},
     {.name = "y", .type = GM_REAL, .role = GM_DATA, .rank = 1, .offset = offsetof(Data, y), .may_miss = 1, .may_be_left_out = 1, .finite = 1, .imputed_field = STATE_y, .where = "model.gm:6",
-     .declared = "real yJ", .extent_of = {DATA_J}},
+     .declared = "real y[J]", .extent_of = {DATA_J}},
     {.name = "sigma", .type = GM_REAL, .role = GM_DATA, .rank = 1, .offset = offsetof(Data, sigma), .finite = 1, BOUNDED(0, INFINITY), .where = "model.gm:7",
-     .declared = "real<lower=0> sigmaJ", .extent_of = {DATA_J}},
+     .declared = "real<lower=0> sigma[J]", .extent_of = {DATA_J}},
 };
 
 static const GmField state_fields[] = {

@@ -455,9 +455,9 @@ static const GmField data_fields[] = {
     {.name = "p", .type = GM_INT, .role = GM_DATA, .offset = offsetof(Data, p), BOUNDED(0, INFINITY), .where = "model.gm:5",
      .declared = "int<lower=0> p"},
     {.name = "X", .type = GM_REAL, .role = GM_DATA, .rank = 2, .offset = offsetof(Data, X), .finite = 1, .where = "model.gm:6",
-     .declared = "real XN x p", .extent_of = {DATA_N, DATA_p}},
+     .declared = "real X[N, p]", .extent_of = {DATA_N, DATA_p}},
     {.name = "y", .type = GM_INT, .role = GM_DATA, .rank = 1, .offset = offsetof(Data, y), .may_miss = 1, .may_be_left_out = 1, .imputed_field = STATE_y, BOUNDED(0, 1), .where = "model.gm:7",
-     .declared = "int<lower=0, upper=1> yN", .extent_of = {DATA_N}},
+     .declared = "int<lower=0, upper=1> y[N]", .extent_of = {DATA_N}},
 };
 
 static const GmField state_fields[] = {

@@ -350,9 +350,9 @@ static const GmField data_fields[] = {
     {.name = "N", .type = GM_INT, .role = GM_DATA, .offset = offsetof(Data, N), BOUNDED(0, INFINITY), .where = "model.gm:5",
      .declared = "int<lower=0> N"},
     {.name = "t", .type = GM_REAL, .role = GM_DATA, .rank = 1, .offset = offsetof(Data, t), .finite = 1, BOUNDED(0, INFINITY), .where = "model.gm:6",
-     .declared = "real<lower=0> tN", .extent_of = {DATA_N}},
+     .declared = "real<lower=0> t[N]", .extent_of = {DATA_N}},
     {.name = "y", .type = GM_INT, .role = GM_DATA, .rank = 1, .offset = offsetof(Data, y), .may_miss = 1, .may_be_left_out = 1, .imputed_field = STATE_y, BOUNDED(0, INFINITY), .where = "model.gm:7",
-     .declared = "int<lower=0> yN", .extent_of = {DATA_N}},
+     .declared = "int<lower=0> y[N]", .extent_of = {DATA_N}},
 };
 
 static const GmField state_fields[] = {
