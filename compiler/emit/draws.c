@@ -152,6 +152,14 @@ static const char *ratio_list(Out *o, const Node *n)
     return list;
 }
 
+// A lesson has no ratios for --check, and no loops of nothing else.
+bool only_ratios(const Node *list)
+{
+    for (; list; list = list->next)
+        if (list->kind != NODE_RATIO && !(list->kind == NODE_LOOP && list->body && only_ratios(list->body))) return false;
+    return true;
+}
+
 void emit_ratio(Out *o, const Node *n)
 {
     if (o->g->lesson) return;

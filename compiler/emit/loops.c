@@ -359,6 +359,7 @@ bool begins_sum(const Out *o, const Node *n)
 void emit_loop(Out *o, const Node *n)
 {
     const Sharing how = n->loop.how;
+    if (o->g->lesson && n->body && only_ratios(n->body)) return;
     for (const Node *w = how == SHARE_EACH && o->depth == 1 ? n->body : NULL; w; w = w->next)
         if (w->kind == NODE_WEIGH && w->weigh.distances) emit_classify(o, w);
     SCOPE

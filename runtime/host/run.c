@@ -561,12 +561,13 @@ static int simulate_once(void *of, long sim, double *truth)
         gm_forward_hint(f->model, &f->data);
         return GM_EXIT_FAULT;
     }
-    if (f->model->derive_chain && gm_draws_need_derived(&f->draws, f->model)) f->model->derive_chain(&one);
-    for (long c = 0; c < f->draws.n_columns; c++) truth[c] = f->draws.column[c].field < 0 ? NAN : in_state(f, &f->draws.column[c]);
-    if (f->model->restore_chain) f->model->restore_chain(&one);
+    // before definitions are computed, after which elements that no statement draws are 0
     for (int k = 0; k < f->model->n_data; k++)
         if (gm_is_drawn_response(f->model, k))
             gm_data_take_drawn(&f->data, f->model, k, gm_state_array(f->model, &f->memory, 0, f->model->data[k].imputed_field - 1));
+    if (f->model->derive_chain && gm_draws_need_derived(&f->draws, f->model)) f->model->derive_chain(&one);
+    for (long c = 0; c < f->draws.n_columns; c++) truth[c] = f->draws.column[c].field < 0 ? NAN : in_state(f, &f->draws.column[c]);
+    if (f->model->restore_chain) f->model->restore_chain(&one);
     return GM_EXIT_OK;
 }
 
@@ -627,9 +628,27 @@ static char *compared_names(const Fit *f)
     return all;
 }
 
+// Missing values of a response with bounds lie between them, which forward simulation does not know: it draws without bounds.
+static bool may_be_calibrated(const Fit *f)
+{
+    for (int k = 0; k < f->model->n_data; k++) {
+        const GmField *field = &f->model->data[k];
+        const GmShape *s = &f->data.shape[k];
+        if (!gm_is_drawn_response(f->model, k) || field->type == GM_INT || !f->data.missing_in_files[k].count ||
+            !(isfinite(s->lower) || isfinite(s->upper)))
+            continue;
+        gm_error("calibrate: %s has missing values and bounds, between which they lie: simulated data are not so. Give data without "
+                 "missing values, or only the sizes",
+                 field->name);
+        return false;
+    }
+    return true;
+}
+
 static int calibrate(Fit *f)
 {
     const GmModel *model = f->model;
+    if (!may_be_calibrated(f)) return GM_EXIT_USAGE;
     bool *compared = gm_alloc((size_t)f->draws.n_columns, sizeof *compared);
     const char **label = gm_alloc((size_t)f->draws.n_columns, sizeof *label);
     for (long c = 0; c < f->draws.n_columns; c++) {

@@ -217,6 +217,20 @@ page = open("page.html").read()
 check(page.count("<svg") == len(ranks("one")[0]) and "theta[8]" in page, "a page with a figure for each quantity")
 check("theta.8" in ranks("one")[0] and "lp__" in ranks("one")[0], "effects and the log density have ranks")
 run(schools, "calibrate", hole, "--sims", "60", "--seed", "2", "-q")
+
+# A series begins with a value that no statement draws: simulated data keep it. Were it lost, the ranks of s would lie at 0.16.
+series = program("begun", "data { int T; vector[T] y; }\nprior { a ~ uniform(-1, 1); s ~ half_normal(0, 1); }\n"
+                 "likelihood { for (t in 2:T) y[t] ~ normal(a * y[t - 1], s); }\n")
+run(series, "calibrate", give("begun.json", y=[5, 2, 3]), "--sims", "400", "--seed", "3", "-q")
+# A definition of data is made before anything is drawn.
+fixed = program("mean", "data { int N; vector[N] y; }\nlet { m = mean(y); }\nprior { mu ~ normal(0, 1); }\n"
+                "likelihood { y ~ normal(mu, 1); }\npredict { d = mu - m; }\n")
+said = run(fixed, "calibrate", give("mean.json", y=[1, 2, 3]), "--sims", "20", "-q", status=2)
+check("m is computed from a response" in said, "a definition of responses is refused", said)
+# Where a missing value lies between bounds it tells something of the unknowns, which simulated data would not.
+bounds = program("bounds", "data { int N; vector<lower=0>[N] t; }\nprior { mu ~ normal(0, 1); }\nlikelihood { t ~ normal(mu, 1); }\n")
+said = run(bounds, "calibrate", give("bounds.json", t=[1, None, 2]), "--sims", "20", "-q", status=2)
+check("t has missing values and bounds" in said, "missing values between bounds are refused", said)
 said = run(schools, "calibrate", data, "--device", "gpu", status=2)
 check("on the CPU" in said, "a GPU is refused", said)
 

@@ -494,6 +494,14 @@ bool find_forward(Graph *g)
         f->begins_with_data = o->replicate->known.holes;
         take_laws(&s, f);
     }
+    for (int i = 0; i < n; i++) {
+        const Making of = {&s, test_drawn_response, 1, ++s.walks, &s};
+        if (g->vars[i]->kind != VAR_LET || !made_of(&of, g->vars[i])) continue;
+        Forward *f = add(&s, NULL, NULL, g->vars[i]->span);
+        f->refused = because(&s, f->span, "%s is computed from a response of the data, and would not follow what is drawn (%s)",
+                             g->vars[i]->name);
+        f->for_responses = true;
+    }
     find_sums_over_rows(&s);
     put_in_order(&s);
     g->forward = s.first;
