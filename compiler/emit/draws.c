@@ -152,7 +152,7 @@ static const char *ratio_list(Out *o, const Node *n)
     return list;
 }
 
-// A lesson has no ratios for --check, and no loops of nothing else.
+// Whether the nodes do nothing but for --check: a lesson has no ratios, and no loops of nothing else.
 bool only_ratios(const Node *list)
 {
     for (; list; list = list->next)

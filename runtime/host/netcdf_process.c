@@ -166,12 +166,12 @@ bool gm_netcdf_finish(GmNetcdfRun *r)
     char answer[ANSWER] = "the process that writes it has ended";
     bool done = gm_netcdf_take(r, true);
     if (done) {
-        const bool told = give(r->socket, &end, sizeof end) && take(r->socket, answer, sizeof answer);
-        const char *why = told && !*answer ? gm_file_replace(r->part, r->path) : NULL;
-        done = told && !*answer && !why;
-        if (!told || *answer) gm_error("%s: cannot be written: %s", r->path, answer);
+        const bool answered = give(r->socket, &end, sizeof end) && take(r->socket, answer, sizeof answer);
+        const char *why = answered && !*answer ? gm_file_replace(r->part, r->path) : NULL;
+        done = answered && !*answer && !why;
+        if (!answered || *answer) gm_error("%s: cannot be written: %s", r->path, answer);
         else if (why) gm_error("%s: cannot be written: %s. It is complete, and is called %s", r->path, why, r->part);
-        if (told && !*answer) r->d = NULL;  // nothing is left to be removed
+        if (answered && !*answer) r->d = NULL;  // nothing is left to be removed
     }
     return done;
 }

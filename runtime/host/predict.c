@@ -554,10 +554,10 @@ static bool run_chain(Later *p, int chain)
 
 // ---- what is said ----
 
-typedef struct Told {
+typedef struct Reported {
     double mean, sd, log_mean;
     double quantile[GM_MOST_QUANTILES];
-} Told;
+} Reported;
 
 static int percentages(const GmOptions *o, double *percent)
 {
@@ -577,10 +577,10 @@ static double log_mean_exp(const double *x, long n)
 }
 
 // Of one column; x is sorted.
-static Told tell(double *x, long n, const GmOptions *o, bool log_lik)
+static Reported report_column(double *x, long n, const GmOptions *o, bool log_lik)
 {
     double percent[GM_MOST_QUANTILES], squares = 0;
-    Told t = {.log_mean = log_lik ? log_mean_exp(x, n) : NAN};
+    Reported t = {.log_mean = log_lik ? log_mean_exp(x, n) : NAN};
     bool none = false;
     for (long i = 0; i < n; i++) {
         none |= isnan(x[i]);
@@ -603,22 +603,22 @@ static Told tell(double *x, long n, const GmOptions *o, bool log_lik)
     return t;
 }
 
-static Told *tell_all(const Later *p)
+static Reported *report_all(const Later *p)
 {
     const GmDraws *d = &p->draws;
-    Told *told = gm_alloc((size_t)d->n_columns, sizeof *told);
+    Reported *reported = gm_alloc((size_t)d->n_columns, sizeof *reported);
     const long n = d->chains * d->kept;
 #pragma omp parallel for schedule(dynamic)
     for (long c = 0; c < d->n_columns; c++) {
         double *x = gm_alloc((size_t)n, sizeof *x);
         gm_draws_column(d, c, d->kept, x);
-        told[c] = tell(x, n, &p->o, p->model->state[d->column[c].field].on_request == GM_LOG_LIK);
+        reported[c] = report_column(x, n, &p->o, p->model->state[d->column[c].field].on_request == GM_LOG_LIK);
         free(x);
     }
-    return told;
+    return reported;
 }
 
-static bool write_table(const Later *p, const Told *told)
+static bool write_table(const Later *p, const Reported *reported)
 {
     const GmDraws *d = &p->draws;
     double percent[GM_MOST_QUANTILES];
@@ -635,30 +635,30 @@ static bool write_table(const Later *p, const Told *told)
         char *name = gm_column_label(d, p->model, &p->memory, c, '.');
         fputs(name, out.to);
         free(name);
-        const double first[] = {told[c].mean, told[c].sd};
+        const double first[] = {reported[c].mean, reported[c].sd};
         for (int k = 0; k < 2 + n; k++) {
-            number[gm_print_number(number, k < 2 ? first[k] : told[c].quantile[k - 2], p->o.digits)] = 0;
+            number[gm_print_number(number, k < 2 ? first[k] : reported[c].quantile[k - 2], p->o.digits)] = 0;
             fprintf(out.to, ",%s", number);
         }
-        number[gm_print_number(number, told[c].log_mean, p->o.digits)] = 0;
+        number[gm_print_number(number, reported[c].log_mean, p->o.digits)] = 0;
         fprintf(out.to, ",%s\n", p->model->state[d->column[c].field].on_request == GM_LOG_LIK ? number : "");
     }
     return gm_output_done(&out);
 }
 
 // The log predictive density of a response: value by value, and of all values together, which are not independent given the fit.
-static void print_density(FILE *to, const Later *p, const Told *told, long first, long last)
+static void print_density(FILE *to, const Later *p, const Reported *reported, long first, long last)
 {
     const GmDraws *d = &p->draws;
     const long n = d->chains * d->kept;
     double sum = 0, mean = 0, squares = 0, *total = gm_alloc((size_t)n, sizeof *total), *x = gm_alloc((size_t)n, sizeof *x);
     long rows = 0;
     for (long c = first; c < last; c++) {
-        if (isnan(told[c].log_mean)) continue;
-        const double change = told[c].log_mean - mean;
+        if (isnan(reported[c].log_mean)) continue;
+        const double change = reported[c].log_mean - mean;
         mean += change / (double)++rows;
-        squares += change * (told[c].log_mean - mean);
-        sum += told[c].log_mean;
+        squares += change * (reported[c].log_mean - mean);
+        sum += reported[c].log_mean;
         gm_draws_column(d, c, d->kept, x);
         for (long i = 0; i < n; i++) total[i] += x[i];
     }
@@ -675,7 +675,7 @@ static void print_density(FILE *to, const Later *p, const Told *told, long first
     free(x);
 }
 
-static void print_table(FILE *to, const Later *p, const Told *told)
+static void print_table(FILE *to, const Later *p, const Reported *reported)
 {
     const GmDraws *d = &p->draws;
     double percent[GM_MOST_QUANTILES];
@@ -689,8 +689,8 @@ static void print_table(FILE *to, const Later *p, const Told *told)
         const long size = last - first;
         for (long c = first; c < last && (c < first + SHOWN || size == SHOWN + 1); c++) {
             char *name = gm_column_label(d, p->model, &p->memory, c, '[');
-            fprintf(to, "%-24s %12.4g %12.4g", name, told[c].mean, told[c].sd);
-            for (int k = 0; k < n; k++) fprintf(to, " %12.4g", told[c].quantile[k]);
+            fprintf(to, "%-24s %12.4g %12.4g", name, reported[c].mean, reported[c].sd);
+            for (int k = 0; k < n; k++) fprintf(to, " %12.4g", reported[c].quantile[k]);
             fputc('\n', to);
             free(name);
         }
@@ -705,7 +705,7 @@ static void print_table(FILE *to, const Later *p, const Told *told)
         if (p->model->state[f].on_request != GM_LOG_LIK) continue;
         if (!any) fputc('\n', to);
         any = true;
-        print_density(to, p, told, first, last);
+        print_density(to, p, reported, first, last);
     }
 }
 
@@ -762,7 +762,7 @@ static int run(Later *p)
     if (gm_interrupted()) gm_error("interrupted; nothing was written");
     if (failed) return gm_interrupted() ? GM_EXIT_INTERRUPTED : GM_EXIT_FAULT;
     p->draws.kept = p->stored.draws;
-    Told *told = tell_all(p);
+    Reported *reported = report_all(p);
     bool good = gm_draws_finish(&p->draws);
     if (o->output && o->format != GM_FORMAT_CSV) {
         p->draws.netcdf = gm_netcdf_begin(&p->draws);
@@ -770,13 +770,13 @@ static int run(Later *p)
         gm_netcdf_end(p->draws.netcdf);
         p->draws.netcdf = NULL;
     }
-    if (o->output) good &= write_table(p, told);
+    if (o->output) good &= write_table(p, reported);
     if (o->output && p->data.levels.n) good &= gm_levels_write(&p->data.levels, p->model, o->output);
-    print_table(stdout, p, told);
+    print_table(stdout, p, reported);
     if (good && o->output && o->format != GM_FORMAT_NETCDF)
         gm_note("predictions: %s_%d.csv%s, %s_new.csv", o->output, o->first_chain, o->chains > 1 ? ", ..." : "", o->output);
     else if (good && o->output) gm_note("predictions: %s.nc, %s_new.csv", o->output, o->output);
-    free(told);
+    free(reported);
     return good ? GM_EXIT_OK : GM_EXIT_FAULT;
 }
 
