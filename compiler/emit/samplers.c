@@ -73,7 +73,7 @@ void emit_slice(Out *o, const Node *n)
         store(o, kept_place(o, v->lowered.kept_log, c->current), "sl.log_x");
         if (v->lowered.kept_log1m) store(o, kept_place(o, v->lowered.kept_log1m, c->current), "sl.log1m_x");
     }
-    if (n->slice.follows) line(o, "const wide change = sl.x - current;");
+    if (n->follows) line(o, "const wide change = sl.x - current;");
     emit_again(o, n->slice.again);
     // a group move is left out then
     if (!v->hidden) line(o, "if (sl.failed) FAULT(\"%s\", %s, \"its log density is not finite at the chain's state\");", v->name, element);

@@ -181,7 +181,7 @@ static void put_predictor_again(Lower *p, const Update *update, const Softmax *s
                          ex_mul2(half, ex_mul2(s->count, ex_sub(new, eta)))};
         Expr *ratio[5];
         for (int i = 0; i < 5; i++) ratio[i] = let(p, words(p, "ratio%d", i + 1), terms[i], "wide");
-        put(p, NODE_RATIO)->ratio.value = ex_add(5, ratio);
+        put_ratio(p, ex_add(5, ratio));
         leave(p, checking);
     }
     put_assign(p, ASSIGN_SET, place_element(eta), new);

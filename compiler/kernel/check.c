@@ -328,7 +328,8 @@ static bool check_part(const NodePart *part, void *with)
     case HAS_AFTER:
     case HAS_TRIES:
     case HAS_AGAIN:
-    case HAS_DRAWN: break;
+    case HAS_DRAWN:
+    case HAS_FOLLOWED: break;
     }
     return false;
 }
@@ -435,8 +436,8 @@ static bool launches(const Launches *list, const Kernel *k)
 
 static bool launched(const Program *p, const Kernel *k)
 {
-    const Launches *const lists[] = {&p->prepare, &p->refresh,    &p->again,  &p->finish,  &p->before,
-                                     &p->log_lik, &p->replicates, &p->derive, &p->restore, &p->joint, &p->forward};
+    const Launches *const lists[] = {&p->prepare,    &p->refresh, &p->again,   &p->finish, &p->before, &p->log_lik,
+                                     &p->replicates, &p->derive,  &p->restore, &p->joint,  &p->forward};
     for (size_t i = 0; i < sizeof lists / sizeof *lists; i++)
         if (launches(lists[i], k)) return true;
     for (int i = 0; i < p->nupdates; i++)
@@ -507,8 +508,8 @@ const char *kernels_check(const Program *p, const char *pass)
         }
     c.kernel = NULL;
     c.n = c.nlocals = 0;
-    const Launches *const all[] = {&p->prepare, &p->refresh,    &p->again,  &p->finish,  &p->before,
-                                   &p->log_lik, &p->replicates, &p->derive, &p->restore, &p->joint, &p->forward};
+    const Launches *const all[] = {&p->prepare,    &p->refresh, &p->again,   &p->finish, &p->before, &p->log_lik,
+                                   &p->replicates, &p->derive,  &p->restore, &p->joint,  &p->forward};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) check_launches(&c, all[i]);
     for (int i = 0; i < p->nupdates; i++) {
         check_launches(&c, &p->updates[i].density);

@@ -436,6 +436,108 @@ static const char *routine_of(const Counter *k, const Node *draw)
     return draw->draw.law ? arena_printf(k->p->g->arena, "%s_drawn", draw->draw.call->name) : draw->draw.call->name;
 }
 
+static void count_weigh(Counter *k, const Node *n, Cost *to)
+{
+    // each element has values of its own
+    const bool transfer = n->weigh.last->kind == EX_REF && n->weigh.last->var->hidden;
+    Expr *values = ex_add(3, (Expr *[]){n->weigh.last, ex_neg(n->weigh.first), ex_num(1)});
+    add(to, times(count_scope(k, n->body), transfer ? ex_num(TRIED_BY_TRANSFER) : values));
+    draw(to, ex_num(1), units_of("uniform_between", DRAW).alone);
+}
+
+static void count_constrained(Counter *k, const Node *n, Cost *to)
+{
+    Cost c = times(tried(k, n->body), ex_num(TRIED_BY_SLICE));
+    draw(&c, ex_num(1), units_of("uniform_between", DRAW).alone);
+    add(to, times(c, size(n->constrained.c->var, 0, n->constrained.c->var->rank)));
+}
+
+// A warp or a block draws each.
+static void count_draw_array(Counter *k, const Node *n, Cost *to)
+{
+    (void)k;
+    const Var *v = n->whole.c->var;
+    Expr *last = v->dim[v->rank - 1];
+    Cost c = none();
+    draw(&c, size(v, 0, v->rank), DRAW);
+    if (v->constraint != CONSTRAINT_SIMPLEX) operate(&c, ex_mul2(size(v, 0, n->whole.c->nbatch), cubed(last, 3)));
+    c.lane = v->constraint == CONSTRAINT_SIMPLEX ? ex_mul2(ex_num((double)DRAW / CREW), last) : cubed(last, 3.0 / CREW);
+    add(to, c);
+}
+
+static void count_draw_band(Counter *k, const Node *n, Cost *to)
+{
+    (void)k;
+    const Band *b = n->band.update->gaussian.band;
+    Expr *node = ex_mul2(b->length, b->width), *elements = ex_mul2(b->panels, node),
+         *row = ex_add2(ex_mul2(ex_num(b->lag + 1), b->width), b->border);
+    Cost c = none();
+    operate(&c, ex_mul2(elements, ex_mul2(row, row)));
+    draw(&c, ex_add2(elements, b->border), units_of("normal_natural", DRAW).alone);
+    // of one lane, or in chunks: less than either by a half at most
+    c.lane = ex_mul2(node, ex_add2(ex_mul2(row, row), ex_num(BAND_ELEMENT)));
+    if (b->width->kind == EX_NUM && b->lag * b->width->number <= MOST_SCANNED) {
+        Expr *scan = ex_mul2(row, ex_add2(ex_num(WAITS_OF_BAND), ex_mul2(ex_num(SHARE_OF_BAND), elements)));
+        c.lane = ex_mul(3, (Expr *[]){c.lane, scan, ex_pow(ex_add2(c.lane, scan), -1)});
+    }
+    add(to, c);
+}
+
+// A product of two matrices for each element, and another row of them; a lane has those of a chunk.
+static void count_draw_states(Counter *k, const Node *n, Cost *to)
+{
+    (void)k;
+    Expr *elements = ex_mul2(n->states.panels, n->states.length), *values = n->states.values;
+    Cost c = none();
+    // drawn on a CPU, too, where one lane goes along a chain and sums over one unknown after the other
+    if (n->states.joined) {
+        const Joined *j = n->states.joined;
+        Expr *row = j->nlinks && j->link[0].of >= 0 ? j->products : j->nlinks ? ex_pow(values, 2) : values;
+        labour(&c, ex_mul2(elements, ex_mul2(ex_num(2), row)), SCALED);
+        draw(&c, elements, DRAW);
+        c.bytes = ex_mul(3, (Expr *[]){ex_num(4 * 8), elements, values});
+        c.lane = ex_add2(ex_mul2(ex_num(4 * CHUNK_OF_STATES * SCALED), row), ex_num(WAITS_OF_STATES * (TEAM_SUM + MORE_BLOCKS)));
+        add(to, c);
+        return;
+    }
+    labour(&c, ex_mul2(elements, ex_mul2(ex_pow(values, 2), ex_add2(values, ex_num(2)))), SCALED);
+    draw(&c, elements, DRAW);
+    c.bytes = ex_mul(3, (Expr *[]){ex_num(4 * 8), elements, values});
+    c.lane = ex_add2(ex_mul2(ex_num(4 * CHUNK_OF_STATES * SCALED), ex_pow(values, 2)), ex_num(WAITS_OF_STATES * (TEAM_SUM + MORE_BLOCKS)));
+    add(to, c);
+}
+
+// A warp draws each.
+static void count_draw_normal(Counter *k, const Node *n, Cost *to)
+{
+    (void)k;
+    Expr *batches = size(n->normal.update->block[0], 0, n->normal.update->gaussian.nbatch);
+    Cost c = none();
+    if (!n->normal.update->gaussian.diagonal) operate(&c, ex_mul2(batches, cubed(n->normal.size, 1.0 / 3)));
+    draw(&c, ex_mul2(batches, n->normal.size), units_of("normal_natural", DRAW).alone);
+    c.lane = ex_mul2(ex_num(COLUMN), n->normal.size);
+    add(to, c);
+}
+
+static void count_compute(Counter *k, const Node *n, Cost *to)
+{
+    add(to, count_series(k, n->compute.series, n->compute.slopes, n->compute.chain));
+}
+
+static void count_solve(Counter *k, const Node *n, Cost *to)
+{
+    add(to, count_scope(k, n->body));
+    add(to, count_solution(k, n->solve.ode, false));
+}
+
+// The rows of kernel.def that say by themselves what a node costs.
+#define OPERATIONS(share, size, power) operate(to, ex_mul2(ex_num(share), ex_pow(size, power)));
+#define DRAWS_OF(count, routine)       draw(to, count, routine ? units_of(routine, DRAW).alone : DRAW);
+#define LIST(list)                     add(to, count_scope(k, list));
+#define COUNTED(word)                  count_##word(k, n, to);
+#define SPENDS(id, ...) \
+    case NODE_##id: __VA_ARGS__ break;
+
 static void count_node(Counter *k, const Node *n, Cost *to)
 {
     Counting with = {.k = k, .to = to};
@@ -488,98 +590,7 @@ static void count_node(Counter *k, const Node *n, Cost *to)
         draw(to, n->draw.whole ? n->draw.whole : ex_num(1), units_of(routine_of(k, n), DRAW).alone);
         if (n->draw.whole) operate(to, ex_mul2(ex_num(0.5), ex_pow(n->draw.whole, 2)));
         break;
-    case NODE_SAMPLE: draw(to, ex_num(1), DRAW); break;
-    case NODE_WEIGH: {
-        // each element has values of its own
-        const bool transfer = n->weigh.last->kind == EX_REF && n->weigh.last->var->hidden;
-        Expr *values = ex_add(3, (Expr *[]){n->weigh.last, ex_neg(n->weigh.first), ex_num(1)});
-        add(to, times(count_scope(k, n->body), transfer ? ex_num(TRIED_BY_TRANSFER) : values));
-        draw(to, ex_num(1), units_of("uniform_between", DRAW).alone);
-        break;
-    }
-    case NODE_CONSTRAINED: {
-        Cost c = times(tried(k, n->body), ex_num(TRIED_BY_SLICE));
-        draw(&c, ex_num(1), units_of("uniform_between", DRAW).alone);
-        add(to, times(c, size(n->constrained.c->var, 0, n->constrained.c->var->rank)));
-        break;
-    }
-    case NODE_DRAW_ARRAY: {  // a warp or a block for each
-        const Var *v = n->whole.c->var;
-        Expr *last = v->dim[v->rank - 1];
-        Cost c = none();
-        draw(&c, size(v, 0, v->rank), DRAW);
-        if (v->constraint != CONSTRAINT_SIMPLEX) operate(&c, ex_mul2(size(v, 0, n->whole.c->nbatch), cubed(last, 3)));
-        c.lane = v->constraint == CONSTRAINT_SIMPLEX ? ex_mul2(ex_num((double)DRAW / CREW), last) : cubed(last, 3.0 / CREW);
-        add(to, c);
-        break;
-    }
-    case NODE_DRAW_BAND: {
-        const Band *b = n->band.update->gaussian.band;
-        Expr *node = ex_mul2(b->length, b->width), *elements = ex_mul2(b->panels, node),
-             *row = ex_add2(ex_mul2(ex_num(b->lag + 1), b->width), b->border);
-        Cost c = none();
-        operate(&c, ex_mul2(elements, ex_mul2(row, row)));
-        draw(&c, ex_add2(elements, b->border), units_of("normal_natural", DRAW).alone);
-        // of one lane, or in chunks: less than either by a half at most
-        c.lane = ex_mul2(node, ex_add2(ex_mul2(row, row), ex_num(BAND_ELEMENT)));
-        if (b->width->kind == EX_NUM && b->lag * b->width->number <= MOST_SCANNED) {
-            Expr *scan = ex_mul2(row, ex_add2(ex_num(WAITS_OF_BAND), ex_mul2(ex_num(SHARE_OF_BAND), elements)));
-            c.lane = ex_mul(3, (Expr *[]){c.lane, scan, ex_pow(ex_add2(c.lane, scan), -1)});
-        }
-        add(to, c);
-        break;
-    }
-    // a product of two matrices for each element, and another row of them; a lane has those of a chunk
-    case NODE_DRAW_STATES: {
-        Expr *elements = ex_mul2(n->states.panels, n->states.length), *values = n->states.values;
-        Cost c = none();
-        // drawn on a CPU, too, where one lane goes along a chain and sums over one unknown after the other
-        if (n->states.joined) {
-            const Joined *j = n->states.joined;
-            Expr *row = j->nlinks && j->link[0].of >= 0 ? j->products : j->nlinks ? ex_pow(values, 2) : values;
-            labour(&c, ex_mul2(elements, ex_mul2(ex_num(2), row)), SCALED);
-            draw(&c, elements, DRAW);
-            c.bytes = ex_mul(3, (Expr *[]){ex_num(4 * 8), elements, values});
-            c.lane = ex_add2(ex_mul2(ex_num(4 * CHUNK_OF_STATES * SCALED), row), ex_num(WAITS_OF_STATES * (TEAM_SUM + MORE_BLOCKS)));
-            add(to, c);
-            break;
-        }
-        labour(&c, ex_mul2(elements, ex_mul2(ex_pow(values, 2), ex_add2(values, ex_num(2)))), SCALED);
-        draw(&c, elements, DRAW);
-        c.bytes = ex_mul(3, (Expr *[]){ex_num(4 * 8), elements, values});
-        c.lane =
-            ex_add2(ex_mul2(ex_num(4 * CHUNK_OF_STATES * SCALED), ex_pow(values, 2)), ex_num(WAITS_OF_STATES * (TEAM_SUM + MORE_BLOCKS)));
-        add(to, c);
-        break;
-    }
-    case NODE_DRAW_NORMAL: {  // a warp for each
-        Expr *batches = size(n->normal.update->block[0], 0, n->normal.update->gaussian.nbatch);
-        Cost c = none();
-        if (!n->normal.update->gaussian.diagonal) operate(&c, ex_mul2(batches, cubed(n->normal.size, 1.0 / 3)));
-        draw(&c, ex_mul2(batches, n->normal.size), units_of("normal_natural", DRAW).alone);
-        c.lane = ex_mul2(ex_num(COLUMN), n->normal.size);
-        add(to, c);
-        break;
-    }
-    case NODE_TRANSFORM:
-        operate(to, ex_pow(n->transform.var->dim[n->transform.var->rank - 1], constraint_rank(n->transform.var) == 2 ? 3 : 1));
-        break;
-    case NODE_WHITENED: operate(to, ex_mul2(ex_num(n->whitened.part == TRANSFORM_CHAIN ? 1 : 0.5), ex_pow(n->whitened.size, 2))); break;
-    case NODE_FACTOR:
-        operate(to, ex_mul2(ex_num(n->factor.inverse ? 1.5 : n->factor.adjoint ? 2.0 / 3 : 1.0 / 3), ex_pow(n->factor.matrix->dim[0], 3)));
-        break;
-    case NODE_ROUTINE: operate(to, cubed(n->routine.size, n->routine.fn == FN_inverse ? 1 : 1.0 / 3)); break;
-    case NODE_COMPUTE: add(to, count_series(k, n->compute.series, n->compute.slopes, n->compute.chain)); break;
-    case NODE_SOLVE:
-        add(to, count_scope(k, n->body));
-        add(to, count_solution(k, n->solve.ode, false));
-        break;
-    case NODE_CALL: add(to, count_scope(k, n->call.part->body)); break;
-    case NODE_COMMENT:
-    case NODE_BARRIER:
-    case NODE_BOUNDS:
-    case NODE_CHECK:
-    case NODE_RESULT: break;
+#include "kernel.def"
     default: count_parts(k, n, to);
     }
 }

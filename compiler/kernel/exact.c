@@ -49,9 +49,9 @@ static void put_bounds(Lower *p, const Conditional *c, Var *const *bound, Expr *
     }
 }
 
-static void put_ratio(Lower *p, const Conditional *c, Var *const *natural)
+static void put_ratio_of_law(Lower *p, const Conditional *c, Var *const *natural)
 {
-    Node *n = put(p, NODE_RATIO);
+    Node *n = put_ratio(p, NULL);
     n->ratio.c = c;
     n->ratio.logs = kept_logs(c);
     if (c->nnatural == 0) return;
@@ -107,8 +107,8 @@ static void put_draw(Lower *p, const Update *s, Shared how, Var *const *natural,
         else drawn = x;
     }
     if (s->does == EXPECTS) return;
-    if (s->marginal) put(p, NODE_RATIO);
-    else if (!by_law->draw) put_ratio(p, c, natural);
+    if (s->marginal) put_ratio(p, NULL);
+    else if (!by_law->draw) put_ratio_of_law(p, c, natural);
     put_store(p, how, c, drawn)->assign.drawn = by_law->draw ? draw : NULL;
     if (c->var->lowered.kept_log)
         put_logs(p, c->current, local_ref(local_new(p->g->arena, "g.log_value")), local_ref(local_new(p->g->arena, "g.log_rest")),
@@ -404,7 +404,7 @@ void update_own(Lower *p, const Update *s)
     d->draw.arg = NEW_N(p->g->arena, DrawArg, own->value->nargs + 1);
     for (int i = 0; i < own->value->nargs; i++) d->draw.arg[i].value = own->value->args[i];
     d->draw.check = f->dist->discrete ? DRAW_COUNT : DRAW_FINITE;
-    put(p, NODE_RATIO);
+    put_ratio(p, NULL);
     put_store(p, how, c, x);
     leave_elements(p, &opened);
     close_kernel(p);

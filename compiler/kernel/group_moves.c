@@ -215,7 +215,7 @@ static bool all_change(const GroupMove *o)
 // All of the move's that depend on one scalar c alone are one sum, `all`; NULL: each is put where its element changes.
 static void put_jacobian(Lower *p, const Update *s, const Carried *m, Expr **all)
 {
-    if (m->log_jacobian && !ex_is_num(m->log_jacobian, 0)) put(p, NODE_RATIO)->ratio.value = ex_neg(m->log_jacobian);
+    if (m->log_jacobian && !ex_is_num(m->log_jacobian, 0)) put_ratio(p, ex_neg(m->log_jacobian));
     if (!has_haar(s)) return;
     Expr *value = ex_mul2(ex_num(-m->power), ex_log(m->c));
     if (all) {
@@ -224,7 +224,7 @@ static void put_jacobian(Lower *p, const Update *s, const Carried *m, Expr **all
     }
     if (m->where) value = ex_call3("if_else", m->where, value, ex_num(0));
     if (m->triangle) value = ex_call3("if_else", ex_call2("<=", m->element->args[1], m->element->args[0]), value, ex_num(0));
-    put(p, NODE_RATIO)->ratio.value = value;
+    put_ratio(p, value);
 }
 
 // Logarithms that are kept (logs.c), before the element changes, since they are made of its own. Gives what the element becomes.
@@ -305,7 +305,7 @@ void along_group_move(Lower *p, const Update *s)
         Node *nest = o->by->rank ? enter_nest(p, NODE_NEST, &l, o->by->rank, element->args, NULL) : enter(p, NODE_LANE);
         const Carried measure = {.power = -1, .c = element};
         put_jacobian(p, s, &measure, one ? &all : NULL);
-        if (one) put(p, NODE_RATIO)->ratio.value = all;
+        if (one) put_ratio(p, all);
         leave(p, nest);
     }
     close_kernel(p);

@@ -141,6 +141,7 @@ struct Node {
     Node *next;
     Node *body;       // those with a scope of their own, and REDUCE, NEST
     Node *otherwise;  // of two, the one that is run if the body is not
+    bool follows;     // outside.c: predictors follow the element that it changes, by `change`, which its text declares
     union {
         struct {
             const char *lines;
@@ -285,7 +286,7 @@ struct Node {
         struct {
             const Requirement *requirement;
         } check;
-        // and METROPOLIS; stream: NULL: that of the element; follows: `change` is wanted; ratios: --check gets the change of the density,
+        // and METROPOLIS; stream: NULL: that of the element; ratios: --check gets the change of the density,
         // by all that changes it; climbs: to the mode; again: what is computed for each value tried
         struct {
             const Conditional *c;
@@ -294,7 +295,7 @@ struct Node {
             Expr *start;
             Expr *lo, *hi;
             Expr *stream;
-            bool follows, ratios, climbs;
+            bool ratios, climbs;
             KeptLogs logs;
             Node *again;
         } slice;
@@ -452,12 +453,12 @@ typedef struct Kernel {
     int terms;         // KERNEL_TEAM: it goes through the terms of the sparse joint normal of this number; 0: of none
     // KERNEL_TEAM, until tables.c: iterations of its loops compute matrices of their own, each by one lane
     bool by_one;
-    bool on_request;       // KERNEL_TEAM: only some runs launch it
-    bool shown;            // KERNEL_FUNCTION: a lesson calls it
-    bool chains;           // KERNEL_FUNCTION: of the chains from the one to before the other that it is given
+    bool on_request;          // KERNEL_TEAM: only some runs launch it
+    bool shown;               // KERNEL_FUNCTION: a lesson calls it
+    bool chains;              // KERNEL_FUNCTION: of the chains from the one to before the other that it is given
     const Var *unless_given;  // PART_FORWARD: the unknown that it draws; NULL: it draws replicates
-    const Series *series;  // KERNEL_FUNCTION: it computes this one; or NULL
-    bool context;          // KERNEL_FUNCTION: it gets the kernel that calls it as an argument
+    const Series *series;     // KERNEL_FUNCTION: it computes this one; or NULL
+    bool context;             // KERNEL_FUNCTION: it gets the kernel that calls it as an argument
     // KERNEL_FUNCTION: the right side of a differential equation, or its derivatives; or it computes a solution
     const Ode *ode;
     enum { ODE_RIGHT_SIDE, ODE_DERIVATIVES, ODE_SOLUTION } of_ode;
@@ -504,7 +505,8 @@ typedef enum {
     HAS_AFTER,
     HAS_TRIES,
     HAS_AGAIN,
-    HAS_DRAWN
+    HAS_DRAWN,
+    HAS_FOLLOWED
 } NodePartKind;
 
 typedef struct NodePart {
@@ -517,6 +519,7 @@ typedef struct NodePart {
     bool grows;
     int times;
     const Node *list;
+    const Conditional *c;
 } NodePart;
 
 bool each_part(const Node *n, bool (*f)(const NodePart *, void *), void *with);  // until f returns true, which is the result

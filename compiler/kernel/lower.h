@@ -94,12 +94,12 @@ struct Lower {
 // ---- comments.c: for who reads the program ----
 
 const char *words(Lower *p, const char *format, ...) __attribute__((format(printf, 2, 3)));
-const char *math(Lower *p, const Expr *e);         // in the language's notation
-const char *cut_line(Lower *p, const char *line);  // to the width of a comment
-const char *line_of(Lower *p, Span s);             // file.gm:12
-const char *loops_over(Lower *p, const Loops *l);  // "  over i, j"
+const char *math(Lower *p, const Expr *e);           // in the language's notation
+const char *cut_line(Lower *p, const char *line);    // to the width of a comment
+const char *line_of(Lower *p, Span s);               // file.gm:12
+const char *loops_over(Lower *p, const Loops *l);    // "  over i, j"
 const char *factor_text(Lower *p, const Factor *f);  // theta[j] ~ normal(mu, tau)
-void comment_update(Lower *p, const Update *s);    // the law that the next kernel draws from, in textbook form: lines above it
+void comment_update(Lower *p, const Update *s);      // the law that the next kernel draws from, in textbook form: lines above it
 void note(Lower *p, const char *format, ...) __attribute__((format(printf, 2, 3)));  // a line above the next kernel
 
 // ---- put.c: a kernel in the making ----
@@ -121,6 +121,7 @@ Node *put_let(Lower *p, Expr *key, Var *local, Expr *value, const char *type);
 Place place_local(Var *v);
 Place place_element(Expr *ref);
 Node *put_assign(Lower *p, AssignOp op, Place at, Expr *value);  // sets the place, adds to it, ...
+Node *put_ratio(Lower *p, Expr *value);  // for --check: the log ratio of densities is the value; NULL: it is not checked
 // Loops around a statement with n subscripts, `target`, each up to its extent.
 Node *enter_nest(Lower *p, NodeKind kind, const Loops *l, int n, Expr *const *target, Expr *const *extent);
 Var *local_integer(Lower *p, const char *name);  // a local variable that is a whole number

@@ -66,6 +66,7 @@ bool each_part(const Node *n, bool (*f)(const NodePart *, void *), void *with)
 #define AGAIN(of) GIVE(AGAIN, list, of)
 #define DRAWN \
     if (f(&(NodePart){.kind = HAS_DRAWN}, with)) return true;
+#define FOLLOWED(of) GIVE(FOLLOWED, c, of)
 #define REPEAT(count, ...) \
     for (int i = 0; i < (count); i++) { __VA_ARGS__ }
 #define WHERE(condition, ...) \

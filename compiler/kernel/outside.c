@@ -809,7 +809,8 @@ static bool need_part(const NodePart *part, void *with)
     case HAS_AFTER:
     case HAS_TRIES:
     case HAS_AGAIN:
-    case HAS_DRAWN: break;
+    case HAS_DRAWN:
+    case HAS_FOLLOWED: break;
     }
     return false;
 }
@@ -861,13 +862,26 @@ static void visit_trials(Walk *w, Node *n)
     inner(w, &n->body, w->who, true);
 }
 
-static void visit_slice(Walk *w, Node *n)
+static bool find_followed(const NodePart *part, void *with)
 {
-    keep_matrices(w, n->body, n->slice.c->whole ? n->slice.c->var : NULL);
+    const Conditional **c = with;
+    if (part->kind == HAS_FOLLOWED) *c = part->c;
+    return *c != NULL;
+}
+
+// Where the node changes an element, predictors that hold it follow.
+static void visit_sampler(Walk *w, Node *n)
+{
+    const Conditional *c = NULL;
+    if (!each_part(n, find_followed, &c)) {
+        visit_trials(w, n);
+        return;
+    }
+    keep_matrices(w, n->body, c->whole ? c->var : NULL);
     visit_trials(w, n);
     if (!w->kernel->followed || !reads_predictor(w->p, w->kernel)) return;
-    n->slice.follows = true;
-    follow_after(w, n, n->slice.element, local_new(w->a, "change"));
+    n->follows = true;
+    follow_after(w, n, c->current, local_new(w->a, "change"));
 }
 
 static void visit(Walk *w, Node *n)
@@ -890,9 +904,7 @@ static void visit(Walk *w, Node *n)
         inner(w, &n->otherwise, w->who, true);
         break;
     case NODE_ASSIGN: keep_predictors(w, n); break;
-    case NODE_SLICE:
-    case NODE_METROPOLIS: visit_slice(w, n); break;
-    default: visit_trials(w, n);
+    default: visit_sampler(w, n);
     }
 }
 

@@ -151,12 +151,11 @@ void update_pair(Lower *p, const Update *s)
     e->draw.arg[1].value = square;
     e->draw.goes_on = true;
     e->draw.check = DRAW_FINITE;
-    Node *ratio = put(p, NODE_RATIO);
     Expr *now = local_ref(x), *then = b->current;
-    ratio->ratio.value =
-        ex_add(3, (Expr *[]){ex_sub(at_value(q, local_ref(value), column[0]), at_value(q, z->current, column[0])),
-                             ex_sub(ex_mul2(linear, now), ex_mul2(at_value(q, z->current, column[1]), then)),
-                             ex_sub(ex_mul2(square, ex_pow(now, 2)), ex_mul2(at_value(q, z->current, column[2]), ex_pow(then, 2)))});
+    put_ratio(p,
+              ex_add(3, (Expr *[]){ex_sub(at_value(q, local_ref(value), column[0]), at_value(q, z->current, column[0])),
+                                   ex_sub(ex_mul2(linear, now), ex_mul2(at_value(q, z->current, column[1]), then)),
+                                   ex_sub(ex_mul2(square, ex_pow(now, 2)), ex_mul2(at_value(q, z->current, column[2]), ex_pow(then, 2)))}));
     put_store(p, how, z, value);
     put_store(p, how, b, x);
     leave_elements(p, &opened);

@@ -119,6 +119,13 @@ Node *put_assign(Lower *p, AssignOp op, Place at, Expr *value)
     return n;
 }
 
+Node *put_ratio(Lower *p, Expr *value)
+{
+    Node *n = put(p, NODE_RATIO);
+    n->ratio.value = value;
+    return n;
+}
+
 Node *enter_nest(Lower *p, NodeKind kind, const Loops *l, int n, Expr *const *target, Expr *const *extent)
 {
     Node *nest = enter(p, kind);

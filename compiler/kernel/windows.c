@@ -107,9 +107,9 @@ void draw_window(Lower *p, const Window *w)
     put_let(p, NULL, step, w->step, "wide");
     Expr *weights = ex_ref(w->weights, v->rank, c->current->args),
          *old = ex_replace_index(w->weight, w->value, ex_add2(ex_ref(w->below, v->rank, c->current->args), ex_num(1)));
-    put(p, NODE_RATIO)->ratio.value = ex_sub(ex_sub(ex_call3("log_tilted_sum", weights, w->value->hi, ex_num(0)),
-                                                    ex_call3("log_tilted_sum", weights, w->value->hi, local_ref(step))),
-                                             ex_log(old));
+    put_ratio(p, ex_sub(ex_sub(ex_call3("log_tilted_sum", weights, w->value->hi, ex_num(0)),
+                               ex_call3("log_tilted_sum", weights, w->value->hi, local_ref(step))),
+                        ex_log(old)));
     Node *loop = enter(p, NODE_LOOP);
     loop->loop.how = SHARE_SERIAL;
     loop->loop.index[loop->loop.n++] = w->value;
@@ -124,7 +124,7 @@ void draw_window(Lower *p, const Window *w)
     put_random(p, w->below, ex_ref(streams, streams->rank, of), x, "categorical_logits", weights, NULL)->draw.type = "long";
     Node *test = enter(p, NODE_IF);  // 0: some density is not a number, and nothing has changed
     test->test.condition = ex_call2("<=", ex_num(1), local_ref(x));
-    put(p, NODE_RATIO)->ratio.value = ex_replace_index(w->weight, w->value, local_ref(x));
+    put_ratio(p, ex_replace_index(w->weight, w->value, local_ref(x)));
     put_assign(
         p, ASSIGN_SET, place_element(c->current),
         ex_add2(c->current, ex_mul2(ex_ref(w->apart, v->rank, c->current->args),

@@ -2,26 +2,35 @@
 
     kinds.py ROOT [-v]        -v: the files of all kinds
 
-A file speaks of a kind if it has NODE_kind outside of comments, or has the function emit_... that the row names. What passes ask of a kind
-is said in its rows, so that a new one is no case of theirs. Not counted is kernel.h, where the members of a kind are declared.
+A file speaks of a kind if it has NODE_kind outside of comments, or has the function emit_... or count_... that its rows name. What passes
+ask of a kind is said in these rows, so that a new one is no case of theirs. Not counted is kernel.h, where the members of a kind are
+declared.
 MOST has the number for some kinds that are rare; where it is more than three, the reason. A smaller number is to be written down there."""
 import os
 import re
 import sys
 
 MOST = {
-    "FILL": 3, "ORDER": 3, "WEIGHTS": 3, "ELLIPSE": 3, "COPY": 3,
-    "TRANSFORM": 4, "WHITENED": 4, "DRAW_ARRAY": 4, "DRAW_STATES": 4,        # cost.c: operations of a routine of the runtime
-    "CONSTRAINED": 4,    # cost.c: tried for each element
-    "METROPOLIS": 4,     # outside.c: as after a slice sampler, predictors that hold the element follow it
+    "FILL": 3, "ORDER": 3, "WEIGHTS": 3, "ELLIPSE": 3, "COPY": 3, "TRANSFORM": 3, "WHITENED": 3, "METROPOLIS": 3, "ROUTINE": 3,
+    "DRAW_ARRAY": 4, "DRAW_STATES": 4, "CONSTRAINED": 4,      # cost.c: a function for what a routine of the runtime does
+    "SLICE": 4,          # made by density.c and whiten.c
+    "CALL": 4,           # placement.c: its kernel uses the arrays of the part
+    "SAMPLE": 5,         # check.c, outside.c: it has a scope of its own
+    "DRAW_NORMAL": 5, "DRAW_BAND": 5,    # cost.c, as above; scales.c reads what it was made of
     "SOLVE": 5,          # cost.c: the steps of a solver; forms.c: whether an array keeps its derivatives is known after the passes
-    "RATIO": 9,          # made by five files of updates; alike.c looks for it; emit/elements.c: it is one line
+    "RATIO": 5,          # alike.c looks for it; emit/elements.c: it is one line
 }
 
 
 def rows(root):
     with open(os.path.join(root, "compiler/kernel/kernel.def")) as f:
         return dict(re.findall(r'^NODE\((\w+),\s*"[^"]*",\s*(\w+),', f.read(), flags=re.M))
+
+
+def counted_by(root):
+    """kind -> the word of its function in cost.c"""
+    with open(os.path.join(root, "compiler/kernel/kernel.def")) as f:
+        return dict(re.findall(r'^SPENDS\((\w+), COUNTED\((\w+)\)\)', f.read(), flags=re.M))
 
 
 def sources(root):
@@ -36,19 +45,20 @@ def sources(root):
 
 
 def spoken_of(text):
-    """What a text has of NODE_kind, NODE(kind, and void emit_word("""
-    return set(re.findall(r"\bNODE_\w+\b|^NODE\(\w+,|^void emit_\w+\(", text, flags=re.M))
+    """What a text has of NODE_kind, NODE(kind, void emit_word( and static void count_word("""
+    return set(re.findall(r"\bNODE_\w+\b|^NODE\(\w+,|^void emit_\w+\(|^static void count_\w+\(", text, flags=re.M))
 
 
 def main():
     root = sys.argv[1]
-    kinds, words, wrong = rows(root), {f: spoken_of(text) for f, text in sources(root).items()}, 0
+    kinds, counted, words, wrong = rows(root), counted_by(root), {f: spoken_of(text) for f, text in sources(root).items()}, 0
     for kind, most in MOST.items():
         if kind not in kinds:
             print("kernel.def has no NODE(%s, ...)" % kind)
             wrong += 1
     for kind, word in kinds.items():
-        files = sorted(f for f, found in words.items() if found & {"NODE_" + kind, "NODE(%s," % kind, "void emit_%s(" % word})
+        files = sorted(f for f, found in words.items() if found & {"NODE_" + kind, "NODE(%s," % kind, "void emit_%s(" % word,
+                                                                  "static void count_%s(" % counted.get(kind)})
         if "-v" in sys.argv:
             print("%2d %-12s %s" % (len(files), kind, " ".join(f.removeprefix("compiler/") for f in files)))
         most = MOST.get(kind, len(files))
