@@ -7,7 +7,6 @@ import glob
 import json
 import os
 import random
-import subprocess
 import sys
 import warnings
 
@@ -15,9 +14,10 @@ import numpy as np
 
 warnings.simplefilter("ignore")
 import arviz as az  # noqa: E402
+from programs import check, failures  # noqa: E402
+import programs  # noqa: E402
 
 gmc, work = os.path.abspath(sys.argv[1]), sys.argv[2]
-failed = 0
 LINE = """data { int N; vector[N] y; vector[N] u; vector[N] x; }
 prior { a ~ normal(0, 5); b ~ normal(0, 5); s ~ half_normal(0, 2); }
 likelihood { for (i in 1:N) y[i] ~ normal(a + b * x[i], s); for (i in 1:N) u[i] ~ normal(a, 1); }
@@ -37,17 +37,7 @@ likelihood { for (i in 1:N) y[i] ~ bernoulli_logit(a + b * x[i]); }
 """
 
 
-def check(good, *what):
-    global failed
-    failed += not good
-    print("ok  " if good else "FAIL", *what)
-
-
-def run(*args, status=0):
-    done = subprocess.run(args, capture_output=True, text=True, cwd=work)
-    if done.returncode != status:
-        check(False, args, "ended with", done.returncode, done.stderr)
-    return done
+def run(*args, status=0): return programs.run(*args, status=status, cwd=work)
 
 
 def refused(*args, said):
@@ -260,7 +250,7 @@ def main():
     causes(random_numbers)
     separation()
     misuse()
-    return failed > 0
+    return failures() > 0
 
 
 sys.exit(main())

@@ -8,20 +8,15 @@ import shutil
 import subprocess
 import sys
 
+from programs import check, failures
+
 gmc, work = sys.argv[1:3]
 FUNNEL = "prior { v ~ normal(0, 3); for (i in 1:9) x[i] ~ normal(0, exp(v / 2)); }\n"
 NECK = "prior { v ~ normal(0, 3); vector[5] x ~ normal(0, 1000); }\nlikelihood { target += -sum(square(x)) / (2 * exp(v)) - 2.5 * v; }\n"
 METHOD = ["lp__", "accept_stat__", "stepsize__", "treedepth__", "n_leapfrog__", "divergent__", "energy__"]
-failed = 0
 shutil.rmtree(work, ignore_errors=True)
 os.makedirs(work)
 os.chdir(work)
-
-
-def check(good, *what):
-    global failed
-    print("%-7s" % ("ok" if good else "FAILED"), *what)
-    failed += not good
 
 
 def fit(name, model, *flags, seed=1, method=(), chains=2):
@@ -94,5 +89,4 @@ else:
             for chain in rows], "and has draws, metric and step sizes")
     check(abs(float(read.draws_pd()["x[5]"].iloc[-1]) - float(rows[1][-1][-1])) < 1e-12, "and numbers under their names")
     for name in ("gibbs_1", "two_1", "shallow_1"): check(len(cmdstanpy.from_csv([name + ".csv"]).draws_pd()) > 0, "CmdStanPy reads", name)
-print("%d failed" % failed)
-sys.exit(failed > 0)
+sys.exit(failures() > 0)

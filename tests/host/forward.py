@@ -8,34 +8,16 @@ import csv
 import json
 import os
 import re
-import subprocess
 import sys
 
 import numpy as np
 from scipy import stats
 
+from programs import check, failures, program, run, said_by
+
 gmc, work = sys.argv[1:3]
 os.chdir(work)
 LEVEL = 1e-5
-failed = 0
-
-
-def check(good, what, *more):
-    global failed
-    failed += not good
-    print("%-7s" % ("ok" if good else "FAILED"), what, *(more if not good else ()))
-
-
-def run(*command, status=0):
-    done = subprocess.run(command, capture_output=True, text=True)
-    check(done.returncode == status, " ".join(command), "status %d\n" % done.returncode, done.stdout[-900:], done.stderr[-900:])
-    return done.stdout + done.stderr
-
-
-def program(name, text, *options):
-    with open(name + ".gm", "w") as f: f.write(text)
-    run(gmc, "-q", "--no-device", *options, name + ".gm", "-o", name)
-    return "./" + name
 
 
 def give(name, **values):
@@ -163,9 +145,9 @@ for name, text, words in (
          "law of a function of unknowns.*soft.gm:2"),
         ("out", "data { int y[3]; }\nprior { a ~ normal(0, 1); b ~ normal(0, 1); }\nlikelihood { y ~ poisson(a + b); }\n", None)):
     fit = program(name, text)
-    said = run(fit, "prior", "N=3", "-q", status=2) if name == "flat" else run(fit, "prior", "-q", status=2)
+    said = said_by(fit, "prior", "N=3", "-q", status=2) if name == "flat" else said_by(fit, "prior", "-q", status=2)
     check(words is None or re.search(words, said.replace("\n", " ")), name + " is refused by name", said)
-    said = run(fit, "calibrate", *(("N=3",) if name == "flat" else ()), status=2)
+    said = said_by(fit, "calibrate", *(("N=3",) if name == "flat" else ()), status=2)
 run("./flat", "simulate", "mu=2", "s=0.5", "N=3", "-o", "flat_data", "-q", "--seed", "1", "--overwrite")
 run("./flat", "flat_data_1.json", "-q", "--no-summary", "--seed", "1", "--samples", "50", "-o", "flat_draws", "--overwrite")
 run("./flat", "simulate", "mu=2", "N=3", "--from", "prior", "-o", "flat_none", status=2)
@@ -205,12 +187,12 @@ def ranks(name):
     with open(name + "_ranks.csv") as f: return list(csv.reader(f))
 
 
-said = run(schools, "calibrate", data, "--sims", "300", "--seed", "2", "--threads", "1", "-o", "one", "--overwrite", "--report",
+said = said_by(schools, "calibrate", data, "--sims", "300", "--seed", "2", "--threads", "1", "-o", "one", "--overwrite", "--report",
            "page.html")
 check("calibration passed" in said and "of its sds" in said, "eight schools pass, and the power is said", said)
 run(schools, "calibrate", data, "--sims", "300", "--seed", "2", "--threads", "2", "-o", "two", "--overwrite", "-q")
 check(ranks("one") == ranks("two"), "ranks do not depend on how many simulations run at once")
-few = run(schools, "calibrate", data, "--sims", "40", "--seed", "2", "--threads", "2", "-o", "few", "--overwrite", "-q")
+few = said_by(schools, "calibrate", data, "--sims", "40", "--seed", "2", "--threads", "2", "-o", "few", "--overwrite", "-q")
 check(ranks("few") == ranks("one")[:41], "nor on how many there are")
 check(len(ranks("one")) == 301 and all(0 <= int(v) <= 99 for row in ranks("one")[1:] for v in row), "ranks are from 0 to 99")
 page = open("page.html").read()
@@ -225,13 +207,13 @@ run(series, "calibrate", give("begun.json", y=[5, 2, 3]), "--sims", "400", "--se
 # A definition of data is made before anything is drawn.
 fixed = program("mean", "data { int N; vector[N] y; }\nlet { m = mean(y); }\nprior { mu ~ normal(0, 1); }\n"
                 "likelihood { y ~ normal(mu, 1); }\npredict { d = mu - m; }\n")
-said = run(fixed, "calibrate", give("mean.json", y=[1, 2, 3]), "--sims", "20", "-q", status=2)
+said = said_by(fixed, "calibrate", give("mean.json", y=[1, 2, 3]), "--sims", "20", "-q", status=2)
 check("m is computed from a response" in said, "a definition of responses is refused", said)
 # Where a missing value lies between bounds it tells something of the unknowns, which simulated data would not.
 bounds = program("bounds", "data { int N; vector<lower=0>[N] t; }\nprior { mu ~ normal(0, 1); }\nlikelihood { t ~ normal(mu, 1); }\n")
-said = run(bounds, "calibrate", give("bounds.json", t=[1, None, 2]), "--sims", "20", "-q", status=2)
+said = said_by(bounds, "calibrate", give("bounds.json", t=[1, None, 2]), "--sims", "20", "-q", status=2)
 check("t has missing values and bounds" in said, "missing values between bounds are refused", said)
-said = run(schools, "calibrate", data, "--device", "gpu", status=2)
+said = said_by(schools, "calibrate", data, "--device", "gpu", status=2)
 check("on the CPU" in said, "a GPU is refused", said)
 
 
@@ -239,7 +221,7 @@ def wrong(name, text, change, data, what, sims="400"):
     """The program with a change in its text has to fail."""
     with open(name + ".gm", "w") as f: f.write(text)
     run(gmc, "-q", "--no-device", "--method", "gibbs", "--keep", name + ".gm", "-o", name)
-    said = run(gmc, "-v", "-q", "--no-device", "--method", "gibbs", name + ".gm", "-o", name)
+    said = said_by(gmc, "-v", "-q", "--no-device", "--method", "gibbs", name + ".gm", "-o", name)
     libraries = re.search(r"(\S*libgmhost\.a.*)$", said, re.M).group(1).split()
     include = re.search(r"-I(\S+)", said).group(1)
     with open(name + ".cu") as f: code = f.read()
@@ -248,7 +230,7 @@ def wrong(name, text, change, data, what, sims="400"):
     run("cc", "-x", "c", "-std=gnu11", "-O1", "-fopenmp", "-w", "-I" + include, name + "_wrong.cu", "-x", "none", *libraries, "-o",
         name + "_wrong")
     run("./" + name, "calibrate", data, "--sims", sims, "--seed", "3", "-q")
-    said = run("./" + name + "_wrong", "calibrate", data, "--sims", sims, "--seed", "3", "-q", status=14)
+    said = said_by("./" + name + "_wrong", "calibrate", data, "--sims", sims, "--seed", "3", "-q", status=14)
     check("calibration FAILED" in said and what in said, name + ": " + what, said)
 
 
@@ -261,5 +243,4 @@ wrong("narrow", NORMAL, ("(mu, 0, NORMAL(mean, precision)", "(mu, 0, NORMAL(mean
 wrong("moved", NORMAL, ("(mu, 0, NORMAL(mean, precision)", "(mu, 0, NORMAL(mean + 0.2, precision)"), five, "draws too large")
 # one that draws from the prior: its ranks of mu are uniform, and the log density tells
 wrong("blind", NORMAL, ("(mu, 0, NORMAL(mean, precision)", "(mu, 0, NORMAL(0, 0.25)"), five, "lp__")
-print("%d failed" % failed)
-sys.exit(failed > 0)
+sys.exit(failures() > 0)

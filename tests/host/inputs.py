@@ -7,19 +7,14 @@ import os
 import subprocess
 import sys
 
+from programs import check, failures
+
 gmc, work = sys.argv[1:3]
 MODEL = """data { int N, J; int<lower=0, upper=1> z[N]; int<lower=1> g[N]; vector[N] y; }
 prior { for (j in 1:J) mu[j] ~ normal(0, 10); b ~ normal(0, 1); s ~ half_normal(0, 5); }
 likelihood { for (i in 1:N) y[i] ~ normal(mu[g[i]] + b * z[i], s); }
 """
 DATA = {"N": 4, "J": 2, "z": [1, 0, 1, 0], "g": [1, 2, 2, 1], "y": [0.5, None, -2e-3, 1.25]}
-failed = 0
-
-
-def told(good, what, said=""):
-    global failed
-    failed += not good
-    print("%-7s %s%s" % ("ok" if good else "FAILED", what, "" if good else ": " + said))
 
 
 def path(name, content=None):
@@ -44,7 +39,7 @@ def draws_of(what, arguments, given=b"", shell=None):
         os.remove(path("draws_1.csv"))
     done = fit(arguments, given, shell)
     if done.returncode:
-        told(False, what, done.stderr.decode())
+        check(False, what, done.stderr.decode())
         return None, ""
     with open(path("draws_1.csv")) as f:
         return [line for line in f if line[0] != "#"], done.stderr.decode()
@@ -54,7 +49,7 @@ def main():
     subprocess.run([gmc, "-q", "--no-device", path("model.gm", MODEL), "-o", path("fit")], check=True)
     text = json.dumps(DATA)
     plain, said = draws_of("an object", [path("data.json", text)])
-    told("1 of 4 values of y is missing, and is drawn" in said, "what is missing is said", said)
+    check("1 of 4 values of y is missing, and is drawn" in said, "what is missing is said", said)
     table = "z,g,y\n1,1,0.5\n0,2,\n1,2,-0.002\n0,1,1.25\n"
     same = {"standard input": (["-"], text.encode(), None), "a table from standard input": (["-", "J=2"], table.encode(), None),
             "a pipe": ([], b"", "<(cat %s)" % path("data.json")), "a packed object": ([path("data.json.gz", gzip.compress(text.encode()))],
@@ -65,10 +60,10 @@ def main():
             "truth values of R": ([path("true.csv", table.replace("\n1,", "\nTRUE,").replace("\n0,", "\nFALSE,")), "J=2"], b"", None),
             "#N/A at the begin of a row": ([path("na.csv", "y,z,g\n0.5,1,1\n#N/A,0,2\n-0.002,1,2\n1.25,0,1\n"), "J=2"], b"", None)}
     for what, given in same.items():
-        told(draws_of(what, *given)[0] == plain, what, "other draws")
+        check(draws_of(what, *given)[0] == plain, what, "other draws")
     more = dict(DATA, size=3, note='NaN -Infinity \\" NaN')
     done = fit([path("more.json", json.dumps(more))])
-    told(done.returncode == 0 and b"size is not in the model's data, and is not read" in done.stderr, "what is not read is said")
+    check(done.returncode == 0 and b"size is not in the model's data, and is not read" in done.stderr, "what is not read is said")
     wrong = {"an infinite response": ([path("inf.json", text.replace("0.5", "-Infinity"))], b"", "y[1] = -inf is infinite"),
              "a word that JSON has not": ([path("word.json", text.replace("0.5", "nan"))], b"", "word.json:1:64: invalid token near 'nan'"),
              "a truth value for a real": ([path("real.json", text.replace("0.5", "true"))], b"", "y[1] = true is not a number"),
@@ -81,8 +76,8 @@ def main():
     for what, (arguments, given, says) in wrong.items():
         done = fit(arguments, given, quiet=True)
         said = done.stderr.decode()
-        told(done.returncode == 2 and says in said and said.count("\n") == 1, what, "status %d, %s" % (done.returncode, said))
-    return failed > 0
+        check(done.returncode == 2 and says in said and said.count("\n") == 1, what, "status %d, %s" % (done.returncode, said))
+    return failures() > 0
 
 
 sys.exit(main())

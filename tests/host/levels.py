@@ -10,6 +10,8 @@ import random
 import subprocess
 import sys
 
+from programs import check, failures, program, write
+
 gmc, work = sys.argv[1:3]
 os.chdir(work)
 RADON = """data { int N, J; int<lower=1, upper=J> county[N]; vector[N] x; vector[N] y; }
@@ -28,23 +30,6 @@ KINDS = """data { int N; int<lower=1, upper=3> kind[N]; vector[N] y; }
 prior { for (k in 1:3) m[k] ~ normal(0, 10); s ~ half_normal(0, 5); }
 likelihood { for (i in 1:N) y[i] ~ normal(m[kind[i]], s); }
 """
-failed = 0
-
-
-def told(good, what, said=""):
-    global failed
-    failed += not good
-    print("%-7s %s%s" % ("ok" if good else "FAILED", what, "" if good else ": %s" % said))
-
-
-def put(name, content):
-    with open(name, "wb") as f: f.write(content if isinstance(content, bytes) else content.encode())
-    return name
-
-
-def program(name, text):
-    subprocess.run([gmc, "-q", "--no-device", put(name + ".gm", text), "-o", name], check=True)
-    return "./" + name
 
 
 def fit(of, *arguments):
@@ -66,14 +51,14 @@ def table(head, rows):
 
 def refused(what, words, of, *arguments):
     status, _, said = fit(of, "-q", *arguments)
-    told(status == 2 and len(said.splitlines()) == 1 and words in said and not glob.glob("draws_*"), what + " is refused", said)
+    check(status == 2 and len(said.splitlines()) == 1 and words in said and not glob.glob("draws_*"), what + " is refused", said)
 
 
 def same(what, of, arguments, coded):
     status, out, said = fit(of, *arguments)
-    if status: return told(False, what, said)
+    if status: return check(False, what, said)
     mine = draws()
-    told(fit(of, *coded)[0] == 0 and draws() == mine, what + ": the draws of the same data coded by hand")
+    check(fit(of, *coded)[0] == 0 and draws() == mine, what + ": the draws of the same data coded by hand")
     return out, said
 
 
@@ -83,43 +68,43 @@ ORDER = sorted(NAMES)
 rows = [(NAMES[i % 7] if i < 7 else random.choice(NAMES), round(random.gauss(0, 1), 3), round(random.gauss(0, 1), 3)) for i in range(60)]
 coded = [(ORDER.index(c) + 1, x, y) for c, x, y in rows]
 radon = program("radon", RADON)
-put("names.csv", table(("county", "x", "y"), rows))
-put("codes.csv", table(("county", "x", "y"), coded))
-put("names.json", json.dumps({"county": [r[0] for r in rows], "x": [r[1] for r in rows], "y": [r[2] for r in rows]}))
+write("names.csv", table(("county", "x", "y"), rows))
+write("codes.csv", table(("county", "x", "y"), coded))
+write("names.json", json.dumps({"county": [r[0] for r in rows], "x": [r[1] for r in rows], "y": [r[2] for r in rows]}))
 for path in ("names.csv", "names.json"):
     out, said = same(path, radon, [path], ["codes.csv", "J=7"])
-    told("J: 7, the levels of county, from Aitkin to Ödön" in said, "what was coded is said in one line", said)
+    check("J: 7, the levels of county, from Aitkin to Ödön" in said, "what was coded is said in one line", said)
     labels = [line[:line.index("]") + 1] for line in out.splitlines() if line.startswith("a[")]
-    told(labels == ["a[%s]" % ("'%s'" % n if set(n) & set(',"') else n) for n in ORDER], "the summary has the names", labels)
-    told(len({line.index("  ") <= 22 and len(line) for line in out.splitlines() if line.startswith(("a[", "mu"))}) == 1,
+    check(labels == ["a[%s]" % ("'%s'" % n if set(n) & set(',"') else n) for n in ORDER], "the summary has the names", labels)
+    check(len({line.index("  ") <= 22 and len(line) for line in out.splitlines() if line.startswith(("a[", "mu"))}) == 1,
          "its columns are aligned", out)
 fit(radon, "names.csv")
-told(json.load(open("draws_levels.json")) == {"county": ORDER}, "draws_levels.json has the levels in their order")
-told("# J: 7, from the levels of county\n" in open("draws_1.csv").readlines(), "the files of draws say where J is from")
+check(json.load(open("draws_levels.json")) == {"county": ORDER}, "draws_levels.json has the levels in their order")
+check("# J: 7, from the levels of county\n" in open("draws_1.csv").readlines(), "the files of draws say where J is from")
 for command in ([radon], [gmc]):
     run_of = subprocess.run([*command, "summary", "draws", "--summary", "csv"], stdout=subprocess.PIPE, text=True).stdout
-    told([r[0] for r in csv.reader(io.StringIO(run_of)) if r[0].startswith("a[")] == labels, "so has the summary of stored draws", run_of)
+    check([r[0] for r in csv.reader(io.StringIO(run_of)) if r[0].startswith("a[")] == labels, "so has the summary of stored draws", run_of)
 record = open("draws_run.json").read()
-put("draws_run.json", record.replace('"seed": %d' % json.loads(record)["seed"], '"seed": 12345'))
+write("draws_run.json", record.replace('"seed": %d' % json.loads(record)["seed"], '"seed": 12345'))
 run_of = subprocess.run([gmc, "summary", "draws", "--summary", "csv"], stdout=subprocess.PIPE, text=True).stdout
-told("a[1]" in run_of, "the record of another run names nothing", run_of)
-put("draws_run.json", record)
+check("a[1]" in run_of, "the record of another run names nothing", run_of)
+write("draws_run.json", record)
 out = subprocess.run([radon, "names.csv", "--seed", "1", "-q", "--summary", "csv"], stdout=subprocess.PIPE).stdout
-told([r[0] for r in csv.reader(io.StringIO(out.decode()))][6:] == [
+check([r[0] for r in csv.reader(io.StringIO(out.decode()))][6:] == [
     "a[%s]" % ("'%s'" % n if set(n) & set(',"') else n) for n in ORDER], "the summary as a table has them, quoted")
 _, _, said = fit(radon, "codes.csv")
-told("J = 7, from the largest value of county" in said, "without J and names it is the largest code", said)
-told(not os.path.exists("draws_levels.json"), "codes have no names, and no file of them")
+check("J = 7, from the largest value of county" in said, "without J and names it is the largest code", said)
+check(not os.path.exists("draws_levels.json"), "codes have no names, and no file of them")
 
 # The order that is asked for.
 mine = ["zeta", "Anoka", "Ödön", "Aitkin", "Yellow Medicine", 'St. "Louis"', "Doe, John", "nobody"]
-put("mine.csv", table(("county", "x", "y"), [(mine.index(c) + 1, x, y) for c, x, y in rows]))
+write("mine.csv", table(("county", "x", "y"), [(mine.index(c) + 1, x, y) for c, x, y in rows]))
 asked = "county=" + ",".join('"%s"' % n.replace('"', '""') if set(n) & set(',"') else n for n in mine)
 same("--levels", radon, ["names.csv", "--levels", asked], ["mine.csv", "J=8"])
 same("--levels for codes", radon, ["mine.csv", "--levels", asked], ["mine.csv", "J=8"])
 fit(radon, "mine.csv", "--levels", asked)
-told(json.load(open("draws_levels.json")) == {"county": mine}, "codes have the names that --levels gives")
-put("years.csv", table(("county", "x", "y"), [(2000 + ORDER.index(c), x, y) for c, x, y in rows]))
+check(json.load(open("draws_levels.json")) == {"county": mine}, "codes have the names that --levels gives")
+write("years.csv", table(("county", "x", "y"), [(2000 + ORDER.index(c), x, y) for c, x, y in rows]))
 same("--levels of numbers", radon, ["years.csv", "--levels", "county=2000,2001,2002,2003,2004,2005,2006"], ["codes.csv", "J=7"])
 refused("a name that --levels does not have", 'county[1] = "Yellow Medicine" is none of the 2 levels', radon, "names.csv", "--levels",
         "county=Aitkin,Anoka")
@@ -136,65 +121,66 @@ def one(cell, at=5):
     return changed
 
 
-refused("a number among names", "`12` is a number, and names stand above it", radon, put("bad.csv", table(("county", "x", "y"), one("12"))))
-refused("names among numbers", "is a name, and numbers stand above it", radon, put("bad.csv", table(("county", "x", "y"), one("3", 0))))
+refused("a number among names", "`12` is a number, and names stand above it", radon,
+        write("bad.csv", table(("county", "x", "y"), one("12"))))
+refused("names among numbers", "is a name, and numbers stand above it", radon, write("bad.csv", table(("county", "x", "y"), one("3", 0))))
 for other in ("true", "false", "1e9", "0e0", "2.0"):  # what JSON writes as no string is no name, and no code beside names
     mixed = '{"county": [%s], "x": [1, 2, 3], "y": [1, 2, 3]}'
-    refused(other + " above names", "numbers stand above it", radon, put("bad.json", mixed % (other + ', "b", "a"')))
-    refused(other + " below names", "names stand above it", radon, put("bad.json", mixed % ('"b", "a", ' + other)))
+    refused(other + " above names", "numbers stand above it", radon, write("bad.json", mixed % (other + ', "b", "a"')))
+    refused(other + " below names", "names stand above it", radon, write("bad.json", mixed % ('"b", "a", ' + other)))
 refused("a date among names", "is a date, and names stand above it", radon, "--dates", "2024-01-01",
-        put("bad.csv", table(("county", "x", "y"), one("2024-01-02"))))
-refused("a name that is missing", "county[6] is missing", radon, put("bad.csv", table(("county", "x", "y"), one("NA"))))
-refused("an empty name", "county[6] is missing", radon, put("bad.csv", table(("county", "x", "y"), one(""))))
-refused("an empty string", "county[6] is missing", radon, put("bad.json", open("names.json").read().replace('"Doe, John"', '""', 1)))
-refused("another encoding", "is not UTF-8", radon, put("bad.csv", table(("county", "x", "y"), rows).encode("latin-1")))
-refused("a line break in a name", "control character", radon, put("bad.json", open("names.json").read().replace("Anoka", "An\\noka")))
-put("spaces.csv", table(("county", "x", "y"), [(" " + c + "  ", x, y) for c, x, y in rows]))
+        write("bad.csv", table(("county", "x", "y"), one("2024-01-02"))))
+refused("a name that is missing", "county[6] is missing", radon, write("bad.csv", table(("county", "x", "y"), one("NA"))))
+refused("an empty name", "county[6] is missing", radon, write("bad.csv", table(("county", "x", "y"), one(""))))
+refused("an empty string", "county[6] is missing", radon, write("bad.json", open("names.json").read().replace('"Doe, John"', '""', 1)))
+refused("another encoding", "is not UTF-8", radon, write("bad.csv", table(("county", "x", "y"), rows).encode("latin-1")))
+refused("a line break in a name", "control character", radon, write("bad.json", open("names.json").read().replace("Anoka", "An\\noka")))
+write("spaces.csv", table(("county", "x", "y"), [(" " + c + "  ", x, y) for c, x, y in rows]))
 same("spaces around names", radon, ["spaces.csv"], ["codes.csv", "J=7"])
-_, _, said = fit(radon, put("each.csv", table(("county", "x", "y"), [("c%02d" % i, x, y) for i, (_, x, y) in enumerate(rows)])))
-told("60 different names in 60 places: is it a factor?" in said, "names that hardly occur again are said", said)
+_, _, said = fit(radon, write("each.csv", table(("county", "x", "y"), [("c%02d" % i, x, y) for i, (_, x, y) in enumerate(rows)])))
+check("60 different names in 60 places: is it a factor?" in said, "names that hardly occur again are said", said)
 
 # Several variables with the same levels; arrays by place.
 games = program("games", GAMES)
 pairs = [("b", "a", 1, 0.5), ("c", "b", 0, -1.0), ("a", "d", 2, 2.0), ("c", "a", 1, 0.1)]
 head = ("home", "away", "z", "y")
-put("coded.csv", table(head, [("abcd".index(h) + 1, "abcd".index(g) + 1, z, y) for h, g, z, y in pairs]))
-_, said = same("two variables, neither of which has all levels", games, [put("g.csv", table(head, pairs))], ["coded.csv", "T=4"])
-told("T: 4, the levels of home, away, from a to d" in said, "both are said", said)
-mixed = put("mixed.csv", table(head, [(h, "abcd".index(g) + 1, z, y) for h, g, z, y in pairs]))
+write("coded.csv", table(head, [("abcd".index(h) + 1, "abcd".index(g) + 1, z, y) for h, g, z, y in pairs]))
+_, said = same("two variables, neither of which has all levels", games, [write("g.csv", table(head, pairs))], ["coded.csv", "T=4"])
+check("T: 4, the levels of home, away, from a to d" in said, "both are said", said)
+mixed = write("mixed.csv", table(head, [(h, "abcd".index(g) + 1, z, y) for h, g, z, y in pairs]))
 refused("one by name, the other by number", "away is given by number, and home by name", games, mixed)
 same("one by number, in an order that is given", games, [mixed, "--levels", "home=a,b,c,d"], ["coded.csv", "T=4"])
 refused("levels of both", "have the same levels", games, "g.csv", "--levels", "home=a,b,c,d", "--levels", "away=a,b,c,d")
-refused("a name where none may be", "`x` is not a number", games, put("bad.csv", table(head, [("b", "a", "x", 0.5)])))
+refused("a name where none may be", "`x` is not a number", games, write("bad.csv", table(head, [("b", "a", "x", 0.5)])))
 place = program("place", PLACE)
-put("p.json", json.dumps({"county": ["b", "a", "b"], "u": [1.0, 2.0], "y": [0, 1, 2]}))
-put("q.json", json.dumps({"county": [1, 2, 1], "u": [1.0, 2.0], "y": [0, 1, 2]}))
+write("p.json", json.dumps({"county": ["b", "a", "b"], "u": [1.0, 2.0], "y": [0, 1, 2]}))
+write("q.json", json.dumps({"county": [1, 2, 1], "u": [1.0, 2.0], "y": [0, 1, 2]}))
 refused("an array by place", "u is given by number, and county by name", place, "p.json")
 same("an array by place, in an order that is given", place, ["p.json", "--levels", "county=b,a"], ["q.json"])
 kinds = program("kinds", KINDS)
-put("k.json", json.dumps({"kind": ["q", "r", "p", "q"], "y": [1, 2, 3, 4]}))
-put("l.json", json.dumps({"kind": [2, 3, 1, 2], "y": [1, 2, 3, 4]}))
+write("k.json", json.dumps({"kind": ["q", "r", "p", "q"], "y": [1, 2, 3, 4]}))
+write("l.json", json.dumps({"kind": [2, 3, 1, 2], "y": [1, 2, 3, 4]}))
 same("a bound that is a number", kinds, ["k.json"], ["l.json"])
 refused("fewer levels than a bound that is a number", "kind has 2 levels, and its upper bound is 3", kinds,
-        put("bad.json", json.dumps({"kind": ["q", "r"], "y": [1, 2]})))
+        write("bad.json", json.dumps({"kind": ["q", "r"], "y": [1, 2]})))
 
 # Other data are coded by the levels of the run; dates.
 PREDICTS = RADON + "predict { for (i in 1:N) m[i] = a[county[i]]; }\n"
 predicts = program("predicts", PREDICTS)
-put("new.csv", table(("county", "x", "y"), [("Ödön", 0, 0), ("Aitkin", 0, 0)]))
-put("newcodes.csv", table(("county", "x", "y"), [(7, 0, 0), (1, 0, 0)]))
+write("new.csv", table(("county", "x", "y"), [("Ödön", 0, 0), ("Aitkin", 0, 0)]))
+write("newcodes.csv", table(("county", "x", "y"), [(7, 0, 0), (1, 0, 0)]))
 fit(predicts, "names.csv", "--new", "new.csv")
 mine = open("draws_new.csv").read()
 fit(predicts, "codes.csv", "J=7", "--new", "newcodes.csv")
-told(mine == open("draws_new.csv").read(), "new data are coded by the levels of the run")
+check(mine == open("draws_new.csv").read(), "new data are coded by the levels of the run")
 refused("a level that the run does not have", 'county[1] = "Nowhere" is none of the 7 levels of the run', predicts, "names.csv",
-        "--new", put("bad.csv", table(("county", "x", "y"), [("Nowhere", 0, 0)])))
+        "--new", write("bad.csv", table(("county", "x", "y"), [("Nowhere", 0, 0)])))
 refused("names for what were numbers", "was given by number in the run", predicts, "codes.csv", "J=7", "--new", "new.csv")
 days = ["2024-02-28", "2024-03-01", "1999-12-31", "2100-03-01"]
-put("d.csv", table(("county", "x", "y"), [(1, d, 0.1) for d in days]))
-put("e.csv", table(("county", "x", "y"), [(1, n, 0.1) for n in (-1, 1, -8826, 27759)]))
+write("d.csv", table(("county", "x", "y"), [(1, d, 0.1) for d in days]))
+write("e.csv", table(("county", "x", "y"), [(1, n, 0.1) for n in (-1, 1, -8826, 27759)]))
 same("dates", radon, ["d.csv", "--dates", "2024-02-29"], ["e.csv"])
 refused("a date without --dates", "`2024-02-28` is not a number", radon, "d.csv")
 refused("a date that is none", "`2023-02-29` is no day of the calendar", radon, "--dates", "2024-01-01",
-        put("bad.csv", table(("county", "x", "y"), [(1, "2023-02-29", 1)])))
-sys.exit(failed > 0)
+        write("bad.csv", table(("county", "x", "y"), [(1, "2023-02-29", 1)])))
+sys.exit(failures() > 0)

@@ -2,13 +2,14 @@
 
     moments.py GMC FOLDER"""
 import csv
-import glob
 import os
 import random
 import subprocess
 import sys
 
 import numpy as np
+
+from programs import by_chain, check, failures
 
 gmc, work = sys.argv[1:3]
 os.chdir(work)
@@ -18,26 +19,11 @@ latent { for (i in 1:N) z[i] ~ normal(mu, t); for (i in 1:N) n[i] ~ poisson(3); 
 likelihood { for (i in 1:N) y[i] ~ normal(z[i], s); for (i in 1:N) k[i] ~ binomial(n[i], 0.5); }
 predict { for (i in 1:N) e[i] = exp(0.1 * z[i]); }
 """
-failed = 0
-
-
-def check(good, what, *more):
-    global failed
-    failed += not good
-    print("%-7s" % ("ok" if good else "FAILED"), what, *(more if not good else ()))
 
 
 def fit(*arguments, of="./fit"):
     again = ["--overwrite"] if "-o" in arguments else []
     return subprocess.run([of, "--seed", "1", *again, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-
-
-def columns(name):
-    chains = []
-    for path in sorted(glob.glob(name + "_?.csv")):
-        lines = [line.strip().split(",") for line in open(path) if line[0] != "#"]
-        chains.append((lines[0], np.array(lines[1:], float)))
-    return {label: np.array([rows[:, k] for _, rows in chains]) for k, label in enumerate(chains[0][0])}
 
 
 def moments(name):
@@ -55,7 +41,7 @@ for threads in ("1", "2"):
                "both" + threads, "-q")
     check(done.returncode == 0, "a run with both", done)
 check(open("both1_moments.csv").read() == open("both2_moments.csv").read(), "moments do not depend on threads")
-drawn, said = columns("both1"), moments("both1")
+drawn, said = by_chain("both1"), moments("both1")
 check(len(said) == 4 * 30 + 3 and set(said) <= set(drawn), "all elements are there", len(said))
 worst = dict.fromkeys(("mean", "sd", "mcse", "ess"), 0.0)
 for name, row in said.items():
@@ -70,7 +56,7 @@ for key, most in (("mean", 1e-12), ("sd", 1e-12), ("mcse", 1e-12), ("ess", 1e-10
 
 # Draws that are not named by --params are not stored.
 done = fit("d.csv", "--samples", "410", "--moments", "z,mu", "-o", "few", "--log-lik", "--moments", "z,mu,log_lik_y")
-names = set(columns("few"))
+names = set(by_chain("few"))
 check("mu" not in names and "s" in names and not any(n.startswith(("z.", "log_lik_y")) for n in names),
       "what has moments is not stored", names)
 check("moments of 1640 draws" in done.stdout.decode() and "27 more of z" in done.stdout.decode(), "the first ones are printed", done)
@@ -107,4 +93,4 @@ for rows, all_of_them in (("5", False), ("all", True)):
     check(int(short) == 12002 if all_of_them else 3500 < int(short) <= 5000, "--summary %s: how many" % rows, short)
     shown = [s.split() for s in out.splitlines() if s.startswith(("z[", "m ", "lp__"))]
     check(all(len(s) == 10 for s in shown), "--summary %s: whole rows" % rows, out[:900])
-sys.exit(failed > 0)
+sys.exit(failures() > 0)

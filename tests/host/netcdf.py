@@ -14,6 +14,7 @@ import numpy as np
 
 warnings.simplefilter("ignore")
 import arviz as az  # noqa: E402
+from programs import by_chain, check, failures, program  # noqa: E402
 
 gmc, work = sys.argv[1:3]
 os.chdir(work)
@@ -27,33 +28,11 @@ likelihood { for (i in 1:N) y[i] ~ normal(a[county[i]] + b[1] * x[i], s); for (i
 predict { int c = a[1] > a[2]; }
 """
 FUNNEL = "prior { v ~ normal(0, 3); for (i in 1:9) x[i] ~ normal(0, exp(v / 2)); }\n"
-failed = 0
-
-
-def check(good, what, *more):
-    global failed
-    failed += not good
-    print("%-7s" % ("ok" if good else "FAILED"), what, *(more if not good else ()))
-
-
-def program(name, text, *flags):
-    with open(name + ".gm", "w") as f: f.write(text)
-    subprocess.run([gmc, "-q", "--no-device", *flags, name + ".gm", "-o", name], check=True)
-    return "./" + name
 
 
 def fit(of, *arguments, env=None):
     command = [of, "--seed", "1", "-q", "--no-summary", "--overwrite", *arguments]
     return subprocess.run(command, stderr=subprocess.PIPE, env=env and {**os.environ, **env})
-
-
-def columns(name):
-    """Column -> [chain][draw], of the files of draws."""
-    chains = []
-    for path in sorted(glob.glob(name + "_?.csv")):
-        lines = [line.strip().split(",") for line in open(path) if line[0] != "#"]
-        chains.append((lines[0], np.array(lines[1:], float)))
-    return {label: np.array([rows[:, k] for _, rows in chains]) for k, label in enumerate(chains[0][0])}
 
 
 def of_array(table, name, shape):
@@ -71,7 +50,7 @@ with open("names.csv", "w") as f:
 radon = program("radon", RADON)
 done = fit(radon, "names.csv", "-o", "draws", "--format", "both", "--log-lik", "--predict", "--params", "all", "--samples", "300")
 check(done.returncode == 0, "both formats", done)
-table, tree = columns("draws"), az.from_netcdf("draws.nc")
+table, tree = by_chain("draws"), az.from_netcdf("draws.nc")
 check(sorted(tree.groups()) == ["constant_data", "log_likelihood", "observed_data", "posterior", "posterior_predictive", "sample_stats"],
       "groups", tree.groups())
 p = tree.posterior
@@ -88,7 +67,7 @@ check(np.array_equal(tree.sample_stats.lp.values, table["lp__"]), "lp")
 with open("later.csv", "w") as f: f.write("county,x,y,k\nAitkin,0.5,1.5,2\nÖdön,-1,NA,0\nZürich,0,1,1\n")
 said = subprocess.run([radon, "predict", "draws", "--new", "later.csv", "--new-levels", "draw", "-o", "later", "--format", "both", "-q",
                        "--overwrite"], stdout=subprocess.PIPE)
-later, told = columns("later"), az.from_netcdf("later.nc")
+later, told = by_chain("later"), az.from_netcdf("later.nc")
 check(said.returncode == 0 and sorted(told.groups()) == ["predictions", "predictions_constant_data", "predictions_log_density"], "groups",
       told.groups())
 check(np.array_equal(told.predictions.y.values, of_array(later, "y_rep", (3,))) and told.predictions.k.dtype == np.int32, "predictions")
@@ -124,7 +103,7 @@ check(os.path.getsize("draws.nc") <= 0.45 * size, "size", os.path.getsize("draws
 
 # The log density of the unknowns.
 fit(radon, "names.csv", "-o", "prior", "--format", "both", "--log-prior", "--samples", "100")
-tree, table = az.from_netcdf("prior.nc"), columns("prior")
+tree, table = az.from_netcdf("prior.nc"), by_chain("prior")
 check(np.array_equal(tree.log_prior.lprior.values, table["lprior"]) and "lprior" not in tree.posterior, "group log_prior")
 likelihood = sum(np.nansum(tree.log_likelihood[v].values, -1) for v in ("y", "k"))
 check(np.allclose(tree.log_prior.lprior.values + likelihood, tree.sample_stats.lp.values, rtol=0, atol=1e-10),
@@ -139,7 +118,7 @@ with open("near.json", "w") as f: f.write('{"y": [0.1, -0.2, 0.0]}')
 sensitive = {}
 for name in ("far", "near"):
     fit(conflict, name + ".json", "-o", name, "--format", "both", "--log-prior", "--samples", "4000")
-    tree, table = az.from_netcdf(name + ".nc"), columns(name)
+    tree, table = az.from_netcdf(name + ".nc"), by_chain(name)
     sensitive[name] = float(az.psens(tree, component="prior").mu)
     of_tables = az.from_dict(posterior={"mu": table["mu"]})
     of_tables.add_groups({"log_prior": {"lprior": table["lprior"]}})
@@ -178,7 +157,7 @@ for digits, type in ((6, np.float32), (10, np.float64)):
 # NUTS.
 funnel = program("funnel", FUNNEL, "--method", "nuts")
 fit(funnel, "-o", "nuts", "--format", "both", "--samples", "200", "--chains", "2", "--first-chain", "3")
-stats, table = az.from_netcdf("nuts.nc").sample_stats, columns("nuts")
+stats, table = az.from_netcdf("nuts.nc").sample_stats, by_chain("nuts")
 for name, column in (("lp", "lp"), ("acceptance_rate", "accept_stat"), ("step_size", "stepsize"), ("tree_depth", "treedepth"),
                      ("n_steps", "n_leapfrog"), ("diverging", "divergent"), ("energy", "energy")):
     check(np.array_equal(stats[name].values, table[column + "__"]), "sample_stats", name)
@@ -199,7 +178,7 @@ likelihood { for (i in 1:N) y[i] ~ normal(a[1] + a_dim_0[1], 1); }
 clash = program("clash", CLASH)
 with open("clash.json", "w") as f: f.write('{"y": [1, null, 2], "y_observed": 3}')
 done = fit(clash, "clash.json", "-o", "clash", "--format", "both", "--params", "all", "--log-lik", "--samples", "50")
-tree, table = az.from_netcdf("clash.nc"), columns("clash")
+tree, table = az.from_netcdf("clash.nc"), by_chain("clash")
 p = tree.posterior
 check(done.returncode == 0 and p.a.dims[2] == "a_dim_0_" and p.a_dim_0.dims[2] == "a_dim_0_dim_0" and p.y.dims[2] == "y_missing_"
       and np.array_equal(p.a_dim_0.values, of_array(table, "a_dim_0", (2,))) and np.array_equal(p.y_missing.values, table["y_missing"])
@@ -212,7 +191,7 @@ for samples, more in ((5000, []), (2049, ["--thin", "3"]), (1500, ["--threads", 
     given = [a for a in blocks if a != "--no-summary" or "--summary" not in more]
     subprocess.run([radon, "names.csv", *given, "--samples", str(samples), *more, "-o", "blocks", "--format", "both"], check=True,
                    stdout=subprocess.DEVNULL)
-    p, table = az.from_netcdf("blocks.nc").posterior, columns("blocks")
+    p, table = az.from_netcdf("blocks.nc").posterior, by_chain("blocks")
     check(p.sizes["draw"] == samples and list(p.draw.values) == list(range(1, samples + 1)) and all(
         np.array_equal(p[v].values, table[v]) for v in ("mu", "tau", "c")) and np.array_equal(p.w.values, of_array(table, "w", (4, 3))),
           "%d draws" % samples, *more)
@@ -269,7 +248,7 @@ check(done.returncode == 0 and sorted(glob.glob("killed*")) == ["killed.nc", "ki
       glob.glob("killed*"))
 subprocess.run([funnel, *long[:3], "--samples", "100", "--warmup", "10", "-q", "-o", "on", "--format", "both", "--checkpoint"])
 subprocess.run([funnel, "-q", "--no-summary", "--warmup", "10", "-o", "on", "--format", "both", "--append", "2000"])
-p, table = az.from_netcdf("on.nc").posterior, columns("on")
+p, table = az.from_netcdf("on.nc").posterior, by_chain("on")
 check(p.sizes["draw"] == 2100 and np.array_equal(p.v.values, table["v"]), "a run that has gone on has all draws", p.sizes)
 
 
@@ -287,4 +266,4 @@ said = fit(program("named", "prior { draw ~ normal(0, 1); }\n"), "-o", "none.nc"
 check(said.returncode == 2 and b"`draw` is the name of a dimension" in said.stderr, "an unknown called draw", said)
 said = fit(funnel, "-o", "none.nc", "--format", "csv")
 check(said.returncode == 2 and not glob.glob("none*"), "another format than the name has", said)
-sys.exit(failed > 0)
+sys.exit(failures() > 0)

@@ -12,6 +12,8 @@ import subprocess
 import sys
 import time
 
+from programs import check, ending, failures, program, read, write
+
 gmc, work = sys.argv[1:3]
 MODELS = {
     "gibbs": """data { int N; vector[N] y; }
@@ -27,38 +29,12 @@ predict { far = m + 10; }
     "neck": """prior { v ~ normal(0, 3); x ~ normal(0, 1); target += -0.5 * x * x * exp(-v) * 100 - 0.5 * v; }
 """}
 FLAGS = {"nuts": ["--method", "nuts"], "neck": ["--method", "nuts"]}
-failed = 0
 shutil.rmtree(work, ignore_errors=True)
 os.makedirs(work)
 os.chdir(work)
 
 
-def check(good, *what):
-    global failed
-    print("%-7s" % ("ok" if good else "FAILED"), *what)
-    failed += not good
-
-
-def write(path, text):
-    with open(path, "w") as f: f.write(text)
-    return path
-
-
-def read(path):
-    with open(path) as f: return f.read()
-
-
-def compiled(name, *flags):
-    write(name + ".gm", MODELS[name])
-    subprocess.run([gmc, "-q", "--no-device", *flags, name + ".gm", "-o", name], check=True)
-
-
-def run(*args, **more):
-    done = subprocess.run(args, capture_output=True, text=True, **more)
-    return done.returncode, done.stderr.strip()
-
-
-def fit(name, *args, **more): return run("./" + name, data, "--no-summary", "-q", "--seed", "1", *args, **more)
+def fit(name, *args, **more): return ending("./" + name, data, "--no-summary", "-q", "--seed", "1", *args, **more)
 
 
 def draws(path):
@@ -77,7 +53,7 @@ def refused(what, says, name, *args):
 
 
 table = data = write("data.json", json.dumps({"y": [0.1, 0.3, 2.0, 2.2, -0.5]}))
-for name in MODELS: compiled(name, *FLAGS.get(name, []))
+for name in MODELS: program(name, MODELS[name], *FLAGS.get(name, []))
 few = ["--samples", "20", "--warmup", "40", "--chains", "2"]
 
 # ---- what is refused before the first sweep ----
@@ -96,14 +72,14 @@ for given, says in (("--smaples", "is --samples meant?"), ("--adapt-detla=0.9", 
                     ("sample", "a word of CmdStan's"), ("--adapt-delta=1", "is not a number above 0"),
                     ("--max-treedepth=11", "from 1 to 10"), ("--nonsense", "no such option; try --help")):
     refused(given, says, "nuts", *few, "-o", "typo", given)
-status, text = run("./nuts", data, "-q", "--no-summary", *few)
+status, text = ending("./nuts", data, "-q", "--no-summary", *few)
 check(status == 0 and "nothing of this run" in text, "a run in vain is said to be one:", text)
 
 # ---- settings of NUTS ----
 
 MODELS["seeded"] = "data { int seed; vector[seed] y; }\nprior { m ~ normal(0, 5); }\nlikelihood { y ~ normal(m, 1); }\n"
-compiled("seeded")
-check(run("./seeded", "seed=5", data, "-q", "--no-summary", *few, "-o", "seeded")[0] == 0, "data may have the name of an option")
+program("seeded", MODELS["seeded"])
+check(ending("./seeded", "seed=5", data, "-q", "--no-summary", *few, "-o", "seeded")[0] == 0, "data may have the name of an option")
 accepted, steps = [], []
 for delta in ("0.5", "0.8", "0.99"):
     fit("nuts", "--warmup", "500", "--adapt-delta", delta, "--overwrite", "-o", "delta")
@@ -378,8 +354,8 @@ found = 0
 for seed in range(1, 6):
     args = ["./neck", "--seed", str(seed), "--chains", "2", "--adapt-delta", "0.6", "-q", "--no-summary", "--samples", "3000",
             "--overwrite"]
-    status, text = run(*args, "--stop-on-divergence", "-o", "neck")
-    run(*args, "-o", "all")
+    status, text = ending(*args, "--stop-on-divergence", "-o", "neck")
+    ending(*args, "-o", "all")
     diverged = [columns("all_%d.csv" % c)["divergent__"] for c in (1, 2)]
     first = min((d.index(1) + 1 for d in diverged if 1 in d), default=None)
     length = [len(draws("neck_%d.csv" % c)) for c in (1, 2)]
@@ -420,7 +396,7 @@ check(done.returncode == 10 and last["phase"] == "stopped" and 1 <= last["max_rh
       "R-hat and effective sizes:", last)
 
 for ends in (["--samples", "900"], ["--samples", "100000000", "--max-time", "1.2"]):
-    run("./neck", "--seed", "2", "--chains", "2", "--adapt-delta", "0.6", "-q", "--no-summary", "--overwrite", "--thin", "3", "--status",
+    ending("./neck", "--seed", "2", "--chains", "2", "--adapt-delta", "0.6", "-q", "--no-summary", "--overwrite", "--thin", "3", "--status",
         "-o", "count", *ends)
     last = json.loads(read("count.status.json"))
     table = [columns("count_%d.csv" % c)["divergent__"] for c in (1, 2)]
@@ -433,7 +409,7 @@ table = "long.json"
 
 
 def rerun(program, *args):
-    return run("./" + program, "rerun", *args)
+    return ending("./" + program, "rerun", *args)
 
 
 def file_hash(path):
@@ -490,5 +466,4 @@ p.send_signal(signal.SIGINT)
 p.communicate(timeout=60)
 status, text = rerun("nuts", "r_stop_run.json", "--no-summary")
 check(status == 0 and same("r_stop", "r_stop_rerun"), "a run that was interrupted, up to there:", status)
-print("%d failed" % failed)
-sys.exit(failed > 0)
+sys.exit(failures() > 0)

@@ -12,26 +12,16 @@ import sys
 import numpy as np
 import scipy.sparse as sp
 
+from programs import check, compiled, failures
+
 gmc, work = sys.argv[1:3]
 MODEL = """data { int N, p; matrix[N, p] X; vector[N] y; }
 prior { vector[p] beta ~ normal(0, 2); s ~ half_cauchy(0, 1); }
 likelihood { y ~ normal(X * beta, s); }"""
 WHOLE = ("data { int N, p; int X[N, p]; vector[N] y; }\nprior { m ~ normal(0, 1); }\nlikelihood { for (i in 1:N) y[i] ~ normal(m + X[i, "
          "1], 1); }")
-failed = 0
 os.makedirs(work, exist_ok=True)
 os.chdir(work)
-
-
-def check(good, what):
-    global failed
-    print("%-7s %s" % ("ok" if good else "FAILED", what))
-    failed += not good
-
-
-def compiled(name, model):
-    with open(name + ".gm", "w") as f: f.write(model)
-    subprocess.run([gmc, "-q", name + ".gm", "-o", name], check=True)
 
 
 def run(file, program="./lines", n=30):
@@ -116,4 +106,4 @@ for _ in range(40):
     status, text = run("damaged.npz", n=2)
     crashed += status not in (0, 2) or (status == 2 and not text)
 check(crashed == 0, "40 files with random damage are read or refused")
-sys.exit(failed > 0)
+sys.exit(failures() > 0)

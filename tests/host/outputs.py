@@ -11,44 +11,20 @@ import subprocess
 import sys
 import time
 
+from programs import check, failures, ending, program, read, write
+
 gmc, work = sys.argv[1:3]
 MODEL = """data { int N; vector[N] y; }
 prior { m ~ normal(0, 5); p ~ dirichlet([1, 1]); for (k in 1:2) mu[k] ~ normal(0, 5); }
 latent { for (i in 1:N) c[i] ~ categorical(p); }
 likelihood { for (i in 1:N) y[i] ~ normal(m + mu[c[i]], 1); }
 """
-failed = 0
 shutil.rmtree(work, ignore_errors=True)
 os.makedirs(work)
 os.chdir(work)
 
 
-def check(good, *what):
-    global failed
-    print("%-7s" % ("ok" if good else "FAILED"), *what)
-    failed += not good
-
-
-def write(path, text):
-    with open(path, "w") as f: f.write(text)
-    return path
-
-
-def read(path):
-    with open(path) as f: return f.read()
-
-
-def compiled(name, model, *flags):
-    write(name + ".gm", model)
-    subprocess.run([gmc, "-q", "--no-device", *flags, name + ".gm", "-o", name], check=True)
-
-
-def run(*args, **more):
-    done = subprocess.run(args, capture_output=True, text=True, **more)
-    return done.returncode, (done.stderr or "").strip()
-
-
-def fit(*args, **more): return run("./fit", *args, "--no-summary", "-q", "--warmup", "20", "--threads", "1", **more)
+def fit(*args, **more): return ending("./fit", *args, "--no-summary", "-q", "--warmup", "20", "--threads", "1", **more)
 
 
 def there():
@@ -65,14 +41,14 @@ def rows(path):
 
 def refused(what, says, *args):
     before = there()
-    status, text = run(*args)
+    status, text = ending(*args)
     check(status == 2 and says in text and there() == before, what + ":", status, text)
 
 
-compiled("fit", MODEL)
-compiled("mode", "data { int N; vector[N] y; }\nprior { m ~ normal(0, 5); s ~ half_cauchy(0, 1); }\nlikelihood { y ~ student_t(4, m, s); "
+program("fit", MODEL)
+program("mode", "data { int N; vector[N] y; }\nprior { m ~ normal(0, 5); s ~ half_cauchy(0, 1); }\nlikelihood { y ~ student_t(4, m, s); "
                  "}\npredict { far = m + 10; }\n", "--method", "nuts")
-compiled("trace", MODEL, "--method", "em")
+program("trace", MODEL, "--method", "em")
 data = write("data.json", json.dumps({"y": [0.1, 0.3, 2.0, 2.2, -0.5]}))
 
 # ---- what is read, and what is no file ----
@@ -108,7 +84,7 @@ refused("relabel: the program", READ, "./fit", "relabel", "draws", "--partition"
 points = write("pts_2.csv", "a,b\n" + "1,2\n" * 5)
 refused("relabel: the points", READ, "./fit", "relabel", "draws", "-o", "pts", "--svg", "x.svg", "--points", "pts_2.csv:a,b")
 refused("relabel: a pipe", "a pipe", "./fit", "relabel", "draws", "--partition", "p_1.csv")
-status, text = run("./fit", "relabel", "draws", "-q", "--partition", "x.csv", "--cocluster", "x.csv")
+status, text = ending("./fit", "relabel", "draws", "-q", "--partition", "x.csv", "--cocluster", "x.csv")
 check(status == 2 and "written already" in text, "relabel: one name for two outputs:", text)
 os.symlink("nowhere", "victim_1.csv")
 refused("a link that leads nowhere", "leads nowhere", "./fit", data, "-o", "victim", *few)
@@ -142,7 +118,7 @@ for what, file, args in (("the mode's table", "m.csv", ["./mode", "map", data, "
                          ("iterations", "m_trace.csv", ["./trace", "map", data, "--overwrite", "-o", "m", "-q"]),
                          ("draws", "n_1.csv", ["./fit", data, "--overwrite", "-o", "n", "-q", "--samples", "1", "--warmup", "1"])):
     write(file, "older\n")
-    status, text = run(*args, preexec_fn=small(1))
+    status, text = ending(*args, preexec_fn=small(1))
     check(status in (2, 4) and read(file) == "older\n" and not left(), what + ": the older file stays:", status, text.replace("\n", " / "))
 
 # ---- signals ----
@@ -194,10 +170,9 @@ for args in (["--help"], [data, "-q", "--samples", "20"], ["relabel", "draws", "
     with open("/dev/full", "w") as full: done = subprocess.run(["./fit", *args], stdout=full, stderr=subprocess.PIPE, text=True)
     check(done.returncode == 4 and "standard output cannot be written" in done.stderr, "a full standard output:", done.returncode,
           done.stderr.strip())
-status, text = run("./fit", data, "-q", "--no-summary", env={**os.environ, "OMP_NUM_THREADS": "100000"})
+status, text = ending("./fit", data, "-q", "--no-summary", env={**os.environ, "OMP_NUM_THREADS": "100000"})
 check(status == 2 and "OMP_NUM_THREADS" in text and "4096" in text, "OMP_NUM_THREADS=100000:", text)
-text = run("./fit", data, "--no-summary", "--warmup", "250", "--samples", "450", "--refresh", "100")[1]
+text = ending("./fit", data, "--no-summary", "--warmup", "250", "--samples", "450", "--refresh", "100")[1]
 told = [int(line.split()[1]) for line in text.split("\n") if line.startswith("sweep ")]
 check(told == [100, 200, 300, 400, 500, 600, 700], "--refresh 100:", told)
-print("%d failed" % failed)
-sys.exit(failed > 0)
+sys.exit(failures() > 0)

@@ -11,6 +11,8 @@ import shutil
 import subprocess
 import sys
 
+from programs import check, failures
+
 gmc, script, work = (os.path.abspath(a) for a in sys.argv[1:4])
 os.makedirs(work, exist_ok=True)
 os.chdir(work)
@@ -22,13 +24,6 @@ MODEL = """data { int N; vector[N] x; vector[N] y; }
 prior { a ~ normal(0, 5); b ~ normal(0, 5); s ~ half_normal(0, 2); }
 likelihood { for (i in 1:N) y[i] ~ normal(a + b * x[i], s); }
 """
-failed = 0
-
-
-def check(good, *what):
-    global failed
-    failed += not good
-    print("ok  " if good else "FAIL", *what)
 
 
 random.seed(3)
@@ -54,4 +49,4 @@ se = math.sqrt(len(elpd) * sum((e - mean)**2 for e in elpd) / (len(elpd) - 1))
 for what, one in (("elpd_loo", sum(elpd)), ("p_loo", sum(p["p_loo"] for p in points)), ("se", se)):
     # loo 2.5 fits the tail on another grid, and has its own rule for effective sizes
     check(math.isclose(one, theirs[what, "y"], rel_tol=0, abs_tol=0.01), what, one, theirs[what, "y"])
-sys.exit(failed > 0)
+sys.exit(failures() > 0)

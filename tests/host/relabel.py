@@ -10,6 +10,8 @@ import sys
 
 import numpy as np
 
+from programs import check, failures
+
 gmc, work = sys.argv[1:3]
 MODEL = """
 data { int<lower=1> K; int<lower=0> N; real y[N]; }
@@ -25,13 +27,6 @@ latent {
 likelihood { for (i in 1:N) y[i] ~ normal(mu[c[i]], s); }
 predict { first = mu[1]; spread = max(mu) - min(mu); }
 """
-failed = 0
-
-
-def check(good, *what):
-    global failed
-    failed += not good
-    print("ok  " if good else "FAIL", *what)
 
 
 def run(*args):
@@ -181,8 +176,7 @@ def main():
                        (["a_1.csv", "cut_1.csv"], "cut off"), ([], "no draws are given")]:
         done = run("relabel", *args)
         check(done.returncode == 2 and says in done.stderr, *args, done.stderr.strip())
-    print("%d failed" % failed)
-    return failed > 0
+    return failures() > 0
 
 
 sys.exit(main())

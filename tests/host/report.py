@@ -13,8 +13,9 @@ import re
 import subprocess
 import sys
 
+from programs import check, failures
+
 gmc, work = sys.argv[1:3]
-failed = 0
 VOID = {"meta", "link", "br", "hr", "img", "input"}
 MODEL = """
 data { int<lower=0> J; real y[J]; real<lower=0> sigma[J]; int<lower=0> K; int<lower=0> n[K]; }
@@ -23,12 +24,6 @@ likelihood { for (j in 1:J) y[j] ~ normal(theta[j], sigma[j]); for (k in 1:K) n[
 """
 DATA = {"J": 8, "y": [28, 8, -3, 7, -1, 1, 18, 12], "sigma": [15, 10, 16, 11, 9, 11, 10, 18], "K": 12,
         "n": [0, 1, 3, 2, 0, 1, 1, 4, 2, 0, 1, 2]}
-
-
-def check(good, *what):
-    global failed
-    failed += not good
-    print("ok  " if good else "FAIL", *what)
 
 
 def run(*args, program="fit", status=0):
@@ -392,4 +387,4 @@ coordinates()
 ranks()
 faults()
 errors()
-sys.exit(failed > 0)
+sys.exit(failures() > 0)

@@ -10,18 +10,13 @@ import sys
 
 import numpy as np
 
+from programs import check, failures, pooled
+
 gmc, work = sys.argv[1:3]
 MODEL = """data { int N; vector[N] y; }
 prior { vector[2] b ~ normal(0, 1); matrix[2, 2] M ~ normal(0, 1); s ~ half_normal(0, 2); }
 likelihood { for (i in 1:N) y[i] ~ normal(b[1] + b[2] + M[1, 2], s); }
 """
-failed = 0
-
-
-def told(good, what, said=""):
-    global failed
-    failed += not good
-    print("%-7s %s%s" % ("ok" if good else "FAILED", what, "" if good else ": %s" % (said,)))
 
 
 def run(options, status=0):
@@ -29,18 +24,8 @@ def run(options, status=0):
     done = subprocess.run([path, os.path.join(work, "data.json"), "--seed", "1", "--samples", "200", "--chains", "2", "-q",
                            "--overwrite", "-o",
                            os.path.join(work, "draws")] + options, capture_output=True, text=True)
-    told(done.returncode == status, " ".join(options), done.stderr)
+    check(done.returncode == status, " ".join(options), done.stderr)
     return done
-
-
-def draws():
-    columns = {}
-    for chain in (1, 2):
-        with open(os.path.join(work, "draws_%d.csv" % chain)) as f:
-            for row in csv.DictReader(line for line in f if line[0] != "#"):
-                for name, x in row.items():
-                    columns.setdefault(name, []).append(float(x))
-    return columns
 
 
 def main():
@@ -51,31 +36,31 @@ def main():
     subprocess.run([gmc, "-q", "--no-device", "--method", "gibbs", os.path.join(work, "model.gm"), "-o", os.path.join(work, "fit")],
                    check=True)
     table = list(csv.DictReader(io.StringIO(run(["--summary", "csv", "--quantiles", "2.5,50,90"]).stdout)))
-    there = draws()
+    there = pooled(os.path.join(work, "draws"))
     rows = [row["variable"] for row in table]
-    told(rows == ["lp__", "b[1]", "b[2]", "M[1, 1]", "M[2, 1]", "M[1, 2]", "M[2, 2]", "s"], "its rows", rows)
-    told(list(table[0]) == ["variable", "mean", "mcse", "sd", "2.5%", "50%", "90%", "ess_bulk", "ess_tail", "rhat"], "its columns",
+    check(rows == ["lp__", "b[1]", "b[2]", "M[1, 1]", "M[2, 1]", "M[1, 2]", "M[2, 2]", "s"], "its rows", rows)
+    check(list(table[0]) == ["variable", "mean", "mcse", "sd", "2.5%", "50%", "90%", "ess_bulk", "ess_tail", "rhat"], "its columns",
          list(table[0]))
     for row in table:
         x = np.array(there[row["variable"].replace("[", ".").replace("]", "").replace(", ", ".")])
         want = {"mean": x.mean(), "sd": x.std(ddof=1), "2.5%": np.quantile(x, 0.025), "50%": np.quantile(x, 0.5),
                 "90%": np.quantile(x, 0.9)}
         worst = max(abs(float(row[k]) - v) / (abs(v) + 1e-3) for k, v in want.items())
-        told(worst < 1e-9, "numbers of " + row["variable"], worst)  # files have all digits; sums are added in another order
+        check(worst < 1e-9, "numbers of " + row["variable"], worst)  # files have all digits; sums are added in another order
     done = run(["--summary", "csv", "--profile"])
-    told([row["variable"] for row in csv.DictReader(io.StringIO(done.stdout))] == rows and "us a sweep" in done.stderr,
+    check([row["variable"] for row in csv.DictReader(io.StringIO(done.stdout))] == rows and "us a sweep" in done.stderr,
          "a profile goes to standard error", done.stdout)
     done = run(["--summary", "json", "--log-lik", "--new", os.path.join(work, "data.json")])
-    told("variables" in json.loads(done.stdout), "other data are summarised there, too", done.stdout)
+    check("variables" in json.loads(done.stdout), "other data are summarised there, too", done.stdout)
     done = run(["--summary", "json"])
     data = json.loads(done.stdout)
-    told(data["chains"] == 2 and data["draws"] == 200 and len(data["variables"]) == len(table), "the object")
-    told(all(abs(v["mean"] - float(row["mean"])) < 1e-12 and set(v["quantiles"]) == {"5%", "50%", "95%"} and v["rhat"] > 0.9
+    check(data["chains"] == 2 and data["draws"] == 200 and len(data["variables"]) == len(table), "the object")
+    check(all(abs(v["mean"] - float(row["mean"])) < 1e-12 and set(v["quantiles"]) == {"5%", "50%", "95%"} and v["rhat"] > 0.9
              for v, row in zip(data["variables"], table)), "its numbers")
     run(["--summary", "xml"], 2)
     for wrong in ("50,5", "5,5", "101", "-1", "", "5,", "x"):
         run(["--quantiles", wrong], 2)
-    return failed > 0
+    return failures() > 0
 
 
 sys.exit(main())

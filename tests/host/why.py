@@ -12,8 +12,9 @@ import re
 import subprocess
 import sys
 
+from programs import check, failures
+
 gmc, work = sys.argv[1:3]
-failed = 0
 CONJUGATE = """
 data { int<lower=0> N; int<lower=1> p; matrix[N, p] X; real y[N]; int<lower=0> n[N]; int<lower=0, upper=1> z[N]; }
 prior {
@@ -49,12 +50,6 @@ prior { w ~ dirichlet(rep_vector(2, K)); for (k in 1:K) mu[k] ~ normal(0, 10); s
 latent { for (i in 1:N) c[i] ~ categorical(w); }
 likelihood { for (i in 1:N) y[i] ~ normal(mu[c[i]], s); }
 """
-
-
-def check(good, *what):
-    global failed
-    failed += not good
-    print("ok  " if good else "FAIL", *what)
 
 
 def program(name, model, data):
@@ -210,4 +205,4 @@ laws()
 joints()
 methods()
 errors()
-sys.exit(failed > 0)
+sys.exit(failures() > 0)

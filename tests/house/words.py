@@ -14,7 +14,7 @@ WIDE = 140
 LONG = 30
 CODE = (".c", ".h", ".cc", ".def", ".l", ".y", ".gm", ".cu", ".cpp")
 PAGES = (".md",)
-SCRIPTS = (".py",)                                                    # their lines alone are measured
+SCRIPTS = (".py", ".test")                                            # their lines alone are measured
 OLDER = re.compile(r"^SETTING_ALSO\(")                                 # an older word that models may still use
 UNSEEN = re.compile(r"tests/(golden/.*/expected\.cu|freeze\.txt|fuzz/.*\.gm)|LICENSE|CHANGELOG\.md")
 BANNED = [
@@ -31,7 +31,7 @@ BANNED = [
 ]
 BANNED = [(re.compile(r"(?<![\w.`-])(?:%s)(?![\w`-])" % b, re.I), instead) for b, instead in BANNED]
 COMMENT = re.compile(r"//(.*)$|/\*(.*?)\*/|^\s*#(?!\s*(?:define|include|if|ifn?def|else|endif|undef|pragma|error|elif|line))(.*)$")
-DIRECTIVE = re.compile(r"^\s*# *[A-Z0-9_]+(-(NEXT|DAG|NOT|SAME|LABEL|EMPTY|COUNT-\d+))?: ")     # FileCheck's lines cannot be wrapped
+DIRECTIVE = re.compile(r"^\s*#? *[A-Z0-9_]+(-(NEXT|DAG|NOT|SAME|LABEL|EMPTY|COUNT-\d+))?: ")     # FileCheck's lines cannot be wrapped
 STRING = re.compile(r'"((?:\\.|[^"\\])*)"')
 
 
@@ -59,17 +59,20 @@ def too_long(sentences):
             yield "a sentence of %d words: %s ..." % (n, " ".join(s.split()[:8]))
 
 
+def checks(line): return DIRECTIVE.match(line) and not line.lstrip(" #").startswith("RUN:")
+
+
 def visit(root, path):
     with open(os.path.join(root, path), errors="replace") as f:
         lines = f.read().split("\n")
     if path.endswith(SCRIPTS):
-        yield from ((at, "%d columns" % len(line)) for at, line in enumerate(lines, 1) if len(line) > WIDE)
+        yield from ((at, "%d columns" % len(line)) for at, line in enumerate(lines, 1) if len(line) > WIDE and not checks(line))
         return
     code, block, first = path.endswith(CODE), [], 0
     fenced = False
     for at, line in enumerate(lines + [""], 1):
         if code:
-            if len(line) > WIDE and (not DIRECTIVE.match(line) or line.lstrip(" #").startswith("RUN:")):
+            if len(line) > WIDE and not checks(line):
                 yield at, "%d columns" % len(line)
             strings, comment = words_of_code("" if OLDER.match(line) else line, path)
             for text in strings + ([comment] if comment else []):

@@ -17,12 +17,13 @@ import numpy as np
 
 warnings.simplefilter("ignore")
 import arviz as az  # noqa: E402
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "host"))
+from programs import check, failures, run, said_by  # noqa: E402
 
 gmc, work = sys.argv[1:3]
 os.chdir(work)
 for old in glob.glob("*"):
     os.remove(old)
-failed = 0
 COUNTIES = ["Aitkin", "Anoka", "Becker", "Beltrami", "Benton", "Blue Earth", "Brown", "Carlton", "Cass", "Chippewa", "Chisago", "Clay",
             "Cook", "Crow Wing", "Dakota", "Dodge", "Goodhue", "Hennepin", "Isanti", "Lac Qui Parle"]
 DATA = "data { int N, J; int<lower=1, upper=J> county[N]; int<lower=0, upper=1> basement[N]; vector[N] log_radon; }\n"
@@ -34,18 +35,6 @@ prior { mu ~ normal(0, sd = 2); b ~ normal(mean = 0, sd = 2); tau ~ half_normal(
         for (j in 1:J) a[j] ~ normal(mu, tau); }
 likelihood { for (i in 1:N) log_radon[i] ~ normal(level(a[county[i]], b, basement[i]), sigma); }
 """
-
-
-def check(good, what, *more):
-    global failed
-    failed += not good
-    print("%-7s" % ("ok" if good else "FAILED"), what, *(more if not good else ()))
-
-
-def run(*command, status=0):
-    done = subprocess.run(command, capture_output=True, text=True)
-    check(done.returncode == status, " ".join(command), "status %d\n" % done.returncode, done.stderr)
-    return done.stdout + done.stderr
 
 
 def table():
@@ -68,32 +57,32 @@ def rows(path):
 effect = table()
 for name, text in (("pooled", POOLED), ("varying", VARYING)):
     with open(name + ".gm", "w") as f: f.write(text)
-    said = run(gmc, name + ".gm", "-o", name, "--no-device")
+    said = said_by(gmc, name + ".gm", "-o", name, "--no-device")
     check(("W0904" in said) == (name == "pooled"), "data that a model does not use are told")
 
 # Before the data: what the prior says, a data set from it that the program reads, and whether the program is right for such data
-said = run("./varying", "prior", "homes.csv", "--seed", "1", "-o", "prior", "--overwrite")
+said = said_by("./varying", "prior", "homes.csv", "--seed", "1", "-o", "prior", "--overwrite")
 check("a_rep" not in said and "mu " in said, "the summary is of unknowns", said)
 run("./varying", "simulate", "--from", "prior", "homes.csv", "--seed", "1", "-o", "made", "-q")
 run("./varying", "made_1.json", "--seed", "1", "--samples", "100", "-q")
-said = run("./varying", "calibrate", "homes.csv", "--sims", "60", "--seed", "1", "-q")
+said = said_by("./varying", "calibrate", "homes.csv", "--sims", "60", "--seed", "1", "-q")
 check("calibration passed" in said, "counties pass", said)
 
 # Monday: names from the table, the missing value told, the summary with labels
-said = run("./varying", "homes.csv", "--seed", "1", "-o", "varying", "--log-lik", "--predict", "--log-prior", "--format", "both",
+said = said_by("./varying", "homes.csv", "--seed", "1", "-o", "varying", "--log-lik", "--predict", "--log-prior", "--format", "both",
            "--samples", "2000")
 check("J: 20, the levels of county, from Aitkin to Lac Qui Parle" in said, "the levels are told", said)
 check("1 of 300 values of log_radon" in said, "the missing value is told", said)
 check("a[Blue Earth]" in said, "counties have their names in the summary", said)
 run("./pooled", "homes.csv", "--seed", "1", "-o", "pooled", "--log-lik", "--samples", "2000", "-q")
-check("already" in run("./pooled", "homes.csv", "-o", "pooled", status=2), "older draws stay")
+check("already" in said_by("./pooled", "homes.csv", "-o", "pooled", status=2), "older draws stay")
 
 # Tuesday: the report, what is wrong, and two models compared
 run("./varying", "report", "varying", "-o", "varying.html", "--data", "homes.csv")
 with open("varying.html") as f: page = f.read()
 check("<svg" in page and "varying" in page, "the report has figures")
-check("No warnings" in run(gmc, "diagnose", "varying"), "nothing is wrong with the draws")
-said = run(gmc, "compare", "pooled", "varying")
+check("No warnings" in said_by(gmc, "diagnose", "varying"), "nothing is wrong with the draws")
+said = said_by(gmc, "compare", "pooled", "varying")
 order = [line.split()[0] for line in said.splitlines() if line.split() and line.split()[0] in ("pooled", "varying")]
 check(order[:1] == ["varying"], "counties that vary predict better", said)
 
@@ -103,7 +92,7 @@ check(list(inference.posterior.a.coords["J"].values) == sorted(COUNTIES), "coord
 low, high = np.quantile(inference.posterior.a.values, [0.05, 0.95], axis=(0, 1))
 inside = sum(l < effect[c] < h for c, l, h in zip(sorted(COUNTIES), low, high))
 check(inside >= 16, "90 % intervals have 16 of 20 effects at least", inside)
-loo, reff = az.loo(inference), run(gmc, "loo", "varying")
+loo, reff = az.loo(inference), said_by(gmc, "loo", "varying")
 check(("%.1f" % loo.elpd_loo) in reff and (loo.pareto_k.values < 0.7).all(), "az.loo of the houses that are known is gmc's", loo, reff)
 total, terms = list(inference.log_prior.data_vars.values())[0], inference.log_likelihood.log_radon
 check(np.allclose(total + terms.sum(list(terms.dims[2:])), inference.sample_stats.lp, atol=1e-8),
@@ -132,9 +121,9 @@ with open("homes.csv") as f: lines = [line for line in f.read().splitlines() if 
 for name, cook in (("elsewhere.csv", False), ("cook.csv", True)):
     with open(name, "w") as f: f.write("\n".join(lines[:1] + [line for line in lines[1:] if line.startswith("Cook,") == cook]) + "\n")
 run("./varying", "elsewhere.csv", "--seed", "9", "-q", "--no-summary", "-o", "elsewhere", "--samples", "4000")
-said = run("./varying", "predict", "elsewhere", "--new", "cook.csv", status=2)
+said = said_by("./varying", "predict", "elsewhere", "--new", "cook.csv", status=2)
 check("with --new-levels draw" in said, "a county that the fit does not have", said)
-said = run("./varying", "predict", "elsewhere", "--new", "cook.csv", "--new-levels", "draw", "-o", "cook", "--params", "all", "-q")
+said = said_by("./varying", "predict", "elsewhere", "--new", "cook.csv", "--new-levels", "draw", "-o", "cook", "--params", "all", "-q")
 later = az.from_cmdstan(sorted(glob.glob("cook_[0-9].csv"))).posterior
 effect, spread = later.a.values[:, :, -1], float(later.mu.var() + (later.tau**2).mean())
 check(abs(effect.var() / spread - 1) < 0.1, "its effect varies as those of counties and mu", effect.var(), spread)
@@ -143,8 +132,8 @@ z = (houses[:, 1] - later.log_radon_rep.values.mean((0, 1))) / later.log_radon_r
 check("elpd" in said and (np.abs(z) < 4).all(), "its houses are where they are predicted", z, said)
 
 # Friday night: the same draws once more
-check("the draws are those of the run" in run("./varying", "rerun", "quiet_run.json", "--no-summary"), "the record makes the draws again")
+check("the draws are those of the run" in said_by("./varying", "rerun", "quiet_run.json", "--no-summary"),
+      "the record makes the draws again")
 with open("homes.csv", "a") as f: f.write("Aitkin,1,0.5\n")
 run("./varying", "rerun", "quiet_run.json", "--no-summary", "-o", "other", status=2)
-print("%d failed" % failed)
-sys.exit(failed > 0)
+sys.exit(failures() > 0)
