@@ -22,6 +22,14 @@ typedef struct Facts {
 
 Facts *facts(Arena *a, Decl *d);
 
+// Elements by their subscripts (elements.c).
+enum { MANY_SITES = 60 };                         // beyond, a model was written by a program: a quadratic search is not worth it
+bool mentions_decl(const Ast *e, const Decl *d);  // d occurs in e
+bool same_elements(const Ast *x, const Ast *y);   // subscripts that run over the same elements: equal, or of loops with equal ranges
+bool elements_cover(const Stmt *site, const Stmt *drawn);  // a definition is one of all elements that a `~` draws
+// A definition written element by element, of which some equal others, S[2, 1] = S[1, 2], is no recursion.
+void elements_known(const Decl *d);
+
 // The name that a left side is about (beta of beta[j][k]), or NULL if it is a longer expression.
 Ast *place_root(Ast *e);
 

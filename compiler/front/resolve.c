@@ -15,7 +15,7 @@ typedef struct Resolve {
     Arena *a;
     Diags *d;
     const Library *lib;
-    Model *m;               // NULL: a library
+    Model *m;                // NULL: a library
     FunctionDecl *function;  // whose right side is being read
     Inliner *inliner;
     Map names;         // name -> Decl
@@ -28,15 +28,6 @@ typedef struct Resolve {
     Map marked;        // statements under a condition, and data that some statement observes
     const Ast *whole;  // the right side of the definition that is being read: where a differential equation may be solved
 } Resolve;
-
-static bool mentions(const Ast *e, const Decl *d)
-{
-    if (!e) return false;
-    if (e->kind == AST_NAME) return e->decl == d;
-    for (int i = 0; i < e->nkids; i++)
-        if (mentions(e->kid[i], d)) return true;
-    return false;
-}
 
 // ---- scopes ----
 
@@ -367,11 +358,11 @@ static bool name_is_taken(void *resolve, const char *name) { return lookup(resol
 static void check_function_name(Resolve *r, const FunctionDecl *f)
 {
     LawPart part;
-    const char *what = function_exists(f->name)                   ? "a function of the language"
-                       : law_function(r->lib, f->name, &part)     ? "a function of a distribution"
-                       : library_distribution(r->lib, f->name)    ? "a distribution"
-                       : is_base_measure(r, f->name)              ? "a base measure"
-                                                                  : NULL;
+    const char *what = function_exists(f->name)                ? "a function of the language"
+                       : law_function(r->lib, f->name, &part)  ? "a function of a distribution"
+                       : library_distribution(r->lib, f->name) ? "a distribution"
+                       : is_base_measure(r, f->name)           ? "a base measure"
+                                                               : NULL;
     if (what) diag(r->d, f->span, DIAG_E0215, f->name, what);
     for (const FunctionDecl *o = r->m ? r->m->functions : r->lib->functions; o != f; o = o->next) {
         if (o->name != f->name || o->nparams != f->nparams) continue;
@@ -515,10 +506,10 @@ static void check_distribution(Resolve *r, Stmt *s)
 // Whether an index is among the subscripts, or ends the range of one that is. Ranges may be slices: i in first[j]:last[j].
 static bool runs_with(const Resolve *r, const Ast *subscripts, const Decl *index)
 {
-    if (mentions(subscripts, index)) return true;
+    if (mentions_decl(subscripts, index)) return true;
     for (int i = 0; i < r->scope.n; i++) {
         const Decl *inner = r->scope.item[i];
-        if (inner == index || !(mentions(inner->lo, index) || mentions(inner->hi, index))) continue;
+        if (inner == index || !(mentions_decl(inner->lo, index) || mentions_decl(inner->hi, index))) continue;
         if (runs_with(r, subscripts, inner)) return true;
     }
     return false;
@@ -694,23 +685,7 @@ static void check_name(Resolve *r, Decl *d)
 
 // ---- the same elements twice ----
 
-// Subscripts that run over the same elements: equal, or indices of loops with equal ranges.
-static bool same_elements(const Ast *x, const Ast *y)
-{
-    if (!x || !y) return x == y;
-    if (x->kind == AST_NAME && y->kind == AST_NAME && x->decl && y->decl && x->decl->kind == DECL_INDEX && y->decl->kind == DECL_INDEX)
-        return x->decl == y->decl || (same_elements(x->decl->lo, y->decl->lo) && same_elements(x->decl->hi, y->decl->hi));
-    if (x->kind != y->kind || x->nkids != y->nkids) return false;
-    if (!x->nkids) return ast_same(x, y) || (x->kind == AST_ALL);
-    if (x->op != y->op || x->name != y->name) return false;
-    for (int i = 0; i < x->nkids; i++)
-        if (!same_elements(x->kid[i], y->kid[i])) return false;
-    return true;
-}
-
 static bool conditional(const Resolve *r, const Stmt *s) { return map_get(&r->marked, s) != NULL; }
-
-enum { MANY_SITES = 60 };  // beyond, a model was written by a program: the quadratic search is not worth it
 
 static void check_twice(Resolve *r, Decl *d, bool drawn)
 {
@@ -736,43 +711,6 @@ static void check_twice(Resolve *r, Decl *d, bool drawn)
 
 // ---- elements drawn and elements computed ----
 
-// Subscripts that take no other values than those of `all` do.
-static bool among(const Ast *sub, const Ast *all)
-{
-    if (same_elements(sub, all)) return true;
-    if (all->kind != AST_NAME || !all->decl || all->decl->kind != DECL_INDEX || !all->decl->lo) return false;
-    const Ast *lo = sub, *hi = sub;
-    if (sub->kind == AST_NAME && sub->decl && sub->decl->kind == DECL_INDEX) {
-        lo = sub->decl->lo;
-        hi = sub->decl->hi;
-    }
-    const bool from = same_elements(lo, all->decl->lo) || (all->decl->lo->kind == AST_INT && all->decl->lo->number <= 1);
-    const bool to =
-        same_elements(hi, all->decl->hi) || (hi->kind == AST_INT && all->decl->hi->kind == AST_INT && hi->number <= all->decl->hi->number);
-    return from && (to || (lo == hi && all->decl->lo->kind == AST_INT && all->decl->lo->number <= 1 && sub->kind == AST_INT));
-}
-
-// Does a definition cover all elements that a `~` draws?
-static bool covers(const Stmt *site, const Stmt *drawn)
-{
-    for (const Stmt *o = site->outer; o; o = o->outer) {  // a condition may leave elements out
-        bool shared = o->kind != STMT_IF;
-        for (const Stmt *i = drawn->outer; i && !shared; i = i->outer) shared = i == o;
-        if (!shared) return false;
-    }
-    if (site->lhs->kind == AST_NAME) return true;
-    if (drawn->lhs->kind == AST_NAME || site->lhs->kind != AST_INDEX || drawn->lhs->kind != AST_INDEX ||
-        site->lhs->kid[0]->kind != AST_NAME)
-        return false;
-    for (int i = 1; i < site->lhs->nkids; i++) {
-        Ast *const *at = site->lhs->kid, *const *sub = drawn->lhs->kid;
-        if (i >= drawn->lhs->nkids || !(at[i]->kind == AST_ALL || among(sub[i], at[i]))) return false;
-        for (int k = 1; k < i; k++)  // W[i, i] is the diagonal alone
-            if (at[k]->kind == AST_NAME && ast_same(at[k], at[i]) && !ast_same(sub[k], sub[i])) return false;
-    }
-    return true;
-}
-
 // A name with both `~` and `=`. A definition of data alone is data, and its `~` an observation. Otherwise some elements are drawn and
 // others computed, as in alpha[1] = 0; for (j in 2:J) alpha[j] ~ ...; the name is then an unknown with definitions (Decl.sites).
 static void settle_both(Resolve *r, Decl *d)
@@ -787,7 +725,7 @@ static void settle_both(Resolve *r, Decl *d)
         const Stmt *s = drawn->item[i];
         bool covered = false, whole = s->lhs->kind == AST_NAME;
         for (const Stmt *t = d->sites; t; t = t->next_site) {
-            covered |= covers(t, s) || (data && (t->block == BLOCK_LET || whole));
+            covered |= elements_cover(t, s) || (data && (t->block == BLOCK_LET || whole));
             whole |= t->lhs->kind == AST_NAME;
         }
         if (data && covered) {
@@ -810,58 +748,6 @@ static void settle_both(Resolve *r, Decl *d)
     d->kind = DECL_VARIABLE;
     d->block = ((const Stmt *)drawn->item[0])->block;
     facts(r->a, d)->data_only = DATA_UNKNOWN;
-}
-
-// ---- elements that are known ----
-
-static bool is_constant_element(const Ast *e)
-{
-    if (e->kind != AST_INDEX || e->kid[0]->kind != AST_NAME) return false;
-    for (int i = 1; i < e->nkids; i++)
-        if (e->kid[i]->kind != AST_INT) return false;
-    return true;
-}
-
-// What element e of d is by a statement of its own, reading no other element of d but one that is known: S[3, 1] = S[1, 3], S[1, 3] =
-// r*a*b. NULL: it is not known, or they are defined by each other in a circle.
-static Ast *known_element(const Decl *d, Ast *e)
-{
-    for (int on = 0; on < MANY_SITES && is_constant_element(e) && e->kid[0]->decl == d; on++) {
-        const Stmt *s = d->sites;
-        while (s && (s->link || !ast_same(s->lhs, e))) s = s->next_site;
-        for (const Stmt *o = s ? s->outer : NULL; o; o = o->outer)
-            if (o->kind != STMT_BLOCK) return NULL;
-        if (!s) return NULL;
-        e = s->rhs;
-    }
-    return mentions(e, d) ? NULL : e;
-}
-
-// Each element of d that e reads, by what it is. False: one is not known, or it gets too deep; nothing is changed by asking.
-static bool put_known(const Decl *d, Ast **e, int above, bool asks)
-{
-    if (!*e) return true;
-    if ((*e)->kind == AST_NAME) return (*e)->decl != d;
-    if ((*e)->kind == AST_INDEX && (*e)->kid[0]->decl == d) {
-        Ast *known = known_element(d, *e);
-        if (!known || above + known->depth > MAX_DEPTH) return false;
-        if (!asks) *e = known;
-        return true;
-    }
-    bool all = true;
-    for (int i = 0; i < (*e)->nkids && all; i++) all = put_known(d, &(*e)->kid[i], above + 1, asks);
-    return all;
-}
-
-// A definition written element by element, of which some equal others, S[2, 1] = S[1, 2], is no recursion.
-static void know_elements(const Decl *d)
-{
-    int sites = 0;
-    for (const Stmt *s = d->sites; s; s = s->next_site) sites++;
-    if (sites > MANY_SITES) return;
-    for (int asks = 1; asks >= 0; asks--)
-        for (Stmt *s = d->sites; s; s = s->next_site)
-            if (!put_known(d, &s->rhs, 0, asks)) return;
 }
 
 // ---- definitions in a circle ----
@@ -1184,7 +1070,7 @@ bool front_resolve(Arena *a, Model *m, const Library *lib, Diags *d)
         for (int drawn = 0; drawn < 2; drawn++) check_twice(&r, r.order.item[i], drawn);
     for (int i = 0; i < r.order.n; i++) {
         Decl *v = r.order.item[i];
-        if (v->kind == DECL_DEFINITION) know_elements(v);
+        if (v->kind == DECL_DEFINITION) elements_known(v);
     }
     for (int i = 0; i < r.order.n; i++) {
         Decl *v = r.order.item[i];
@@ -1287,7 +1173,7 @@ static void resolve_distribution(Resolve *r, Distribution *d)
     use(r, d->lower);
     use(r, d->upper);
     use(r, d->size);
-    if (mentions(d->size, d->value)) d->size = NULL;  // covariance(rows(x)): the parameters do not decide it
+    if (mentions_decl(d->size, d->value)) d->size = NULL;  // covariance(rows(x)): the parameters do not decide it
     else if (!d->size && d->value_rank)
         for (int i = 0; i < d->nparams && !d->size; i++)
             if (d->params[i]->type.rank) d->size = size_call(r, "rows", d->params[i], d->span);
@@ -1362,8 +1248,8 @@ static void bind_pattern(Resolve *r, const Stmt *s)
 
 static bool pattern_binds(const Stmt *s, const Decl *d)
 {
-    bool yes = mentions(s->lhs, d) || mentions(s->lower, d) || mentions(s->upper, d);
-    for (int i = 0; i < s->nargs; i++) yes |= mentions(s->args[i], d);
+    bool yes = mentions_decl(s->lhs, d) || mentions_decl(s->lower, d) || mentions_decl(s->upper, d);
+    for (int i = 0; i < s->nargs; i++) yes |= mentions_decl(s->args[i], d);
     return yes;
 }
 

@@ -262,6 +262,11 @@ void update_row_sums(Lower *p, const Update *s);  // passes that no draw makes o
 // tables whose product is the density of a value up to a factor; NULL: there are none
 ValueWeights *weights_of_values(Lower *p, const Kernel *k, const Node *weigh, int nrows, Index *const *row);
 
+// ---- distances.c: rows that are classified by distances ----
+
+// of the node that weighs values, `weighed` being the value, for the row i; NULL: no value is weighed
+void find_distances(Lower *p, const Kernel *kernel, Node *n, const Expr *weighed, const Index *i);
+
 // ---- sorted.c: data of rows in the order of their groups ----
 
 // a loop over rows of `group` reads data in their order, by their place; false: it reads something else of them
