@@ -11,13 +11,13 @@ typedef struct Facts {
     enum { DATA_UNKNOWN, DATA_ASKED, DATA_ONLY, DATA_NOT } data_only;
     struct Facts *unsure;  // data_only: the next that was found so while a definition of its circle was being examined
     enum { SHAPE_UNKNOWN, SHAPE_ASKED, SHAPE_KNOWN } shape;
-    bool provisional_used;      // while SHAPE_ASKED, the shape that follows from its subscripts alone was read
-    bool visited, visiting;     // in the search for cycles
-    int depth;                  // definitions through definitions below, at most MAX_DEPTH
-    Stmt *last_site;            // end of Decl.sites
-    Type *from_uses;            // the size that uses decide of an unknown whose statements decide none (sizes.c)
-    bool ambiguous;             // one of several unknowns whose sizes would serve alike: none is decided
-    struct LinearSize *extent;  // a whole number defined in a let block, as a sum of data
+    bool provisional_used;   // while SHAPE_ASKED, the shape that follows from its subscripts alone was read
+    bool visited, visiting;  // in the search for cycles
+    int depth;               // definitions through definitions below, at most MAX_DEPTH
+    Stmt *last_site;         // end of Decl.sites
+    Type *from_uses;         // the size that uses decide of an unknown whose statements decide none (sizes.c)
+    bool ambiguous;          // one of several unknowns whose sizes would serve alike: none is decided
+    struct SizeSum *extent;  // a whole number defined in a let block, as a sum of data
 } Facts;
 
 Facts *facts(Arena *a, Decl *d);

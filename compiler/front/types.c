@@ -3,9 +3,8 @@
 //   before   for (j in 1:J) theta[j] ~ normal(mu, tau);
 //   after    theta: real[J]     mu, tau: real     theta[j]: real
 //
-// Extents are expressions over data and are compared as sums, c + k1*a1 + k2*a2 + ..., of atoms that are not taken apart: so
-// K - 1 and K - 2 + 1 are the same, K and K - 1 differ, and N and M differ because they are two names. What this cannot
-// decide (N and 3) is left to the program's start, when the data are there.
+// Extents are expressions over data, which are compared as sums (extents.c): K - 1 and K - 2 + 1 are the same, K and K - 1 differ, and N
+// and M differ because they are two names. What this cannot decide (N and 3) is left to the program's start, when the data are there.
 //
 // A variable without a written type gets its shape from the left sides of its statements: the subscript t + 1 with t in 1:(T - 1)
 // reaches T. A distribution on vectors or an argument that is a vector adds dimensions behind. Shapes are worked out on
@@ -52,86 +51,19 @@ static const Function *find_function(const char *name, int nargs)
     return NULL;
 }
 
-// ---- new nodes: extents ----
+// ---- extents as sums: of names and calls, by the types of what they are about ----
 
-static Ast *make(Types *t, AstKind kind, Span at, int nkids, Ast *x, Ast *y)
+static SizeSum atom(Types *t, Ast *e)
 {
-    Ast *e = NEW(t->a, Ast);
-    *e = (Ast){.kind = kind, .span = at, .nkids = nkids, .type = {.base = BASE_INT}, .state = TYPE_KNOWN, .depth = 1};
-    e->kid = NEW_N(t->a, Ast *, nkids);
-    if (nkids > 0) {
-        e->kid[0] = x;
-        if (x->depth >= e->depth) e->depth = x->depth + 1;
-    }
-    if (nkids > 1) {
-        e->kid[1] = y;
-        if (y->depth >= e->depth) e->depth = y->depth + 1;
-    }
-    if (e->depth <= MAX_DEPTH) return e;
-    if (!t->too_deep) diag(t->d, at, DIAG_E0104, MAX_DEPTH);
-    t->too_deep = true;
-    *e = (Ast){.kind = AST_INT, .span = at, .number = 1, .type = {.base = BASE_INT}, .state = TYPE_KNOWN, .depth = 1};
-    return e;
-}
-
-static Ast *make_int(Types *t, Span at, double value)
-{
-    Ast *e = make(t, AST_INT, at, 0, NULL, NULL);
-    e->number = value;
-    return e;
-}
-
-static Ast *make_op(Types *t, Span at, Op op, Ast *x, Ast *y)
-{
-    Ast *e = make(t, AST_BINARY, at, 2, x, y);
-    e->op = op;  // of no use if it came out too deep
-    return e;
-}
-
-// ---- extents as sums ----
-
-typedef struct SizeTerm {
-    Ast *atom;
-    double k;
-} SizeTerm;
-typedef struct LinearSize {
-    double c;
-    int n;
-    SizeTerm *term;
-} LinearSize;
-
-enum { MOST_TERMS = 40 };  // a longer sum is an atom
-
-static void add_term(Types *t, LinearSize *l, Ast *atom, double k)
-{
-    for (int i = 0; i < l->n; i++)
-        if (ast_same(l->term[i].atom, atom)) {
-            l->term[i].k += k;
-            if (l->term[i].k == 0) l->term[i] = l->term[--l->n];
-            return;
-        }
-    if (k == 0) return;
-    if (!l->term) l->term = NEW_N(t->a, SizeTerm, MOST_TERMS + 1);
-    if (l->n <= MOST_TERMS) l->term[l->n++] = (SizeTerm){atom, k};
-}
-
-static void add_linear(Types *t, LinearSize *to, const LinearSize *l, double k)
-{
-    to->c += k * l->c;
-    for (int i = 0; i < l->n; i++) add_term(t, to, l->term[i].atom, k * l->term[i].k);
-}
-
-static LinearSize linear(Types *t, Ast *e);
-
-static LinearSize atom(Types *t, Ast *e)
-{
-    LinearSize l = {0};
-    add_term(t, &l, e, 1);
+    SizeSum l = {0};
+    add_size(t, &l, e, 1);
     return l;
 }
 
+static SizeSum size_as_sum(Types *t, Ast *e);
+
 // A whole number that a let block defines is replaced by its right side.
-static LinearSize linear_name(Types *t, Ast *e)
+static SizeSum linear_name(Types *t, Ast *e)
 {
     Decl *d = e->decl;
     const char *culprit;
@@ -140,17 +72,17 @@ static LinearSize linear_name(Types *t, Ast *e)
         return atom(t, e);
     Facts *f = facts(t->a, d);
     if (!f->extent) {
-        f->extent = NEW(t->a, LinearSize);
+        f->extent = NEW(t->a, SizeSum);
         *f->extent = atom(t, e);  // should it be defined by itself
         shape(t, d);
         if (!d->poisoned && d->type.rank == 0 && d->type.base == BASE_INT && type_of(t, d->sites->rhs))
-            *f->extent = linear(t, d->sites->rhs);
+            *f->extent = size_as_sum(t, d->sites->rhs);
     }
     return *f->extent;
 }
 
 // rows(X), size(x), ... of something whose shape is known is that extent.
-static LinearSize linear_call(Types *t, Ast *e)
+static SizeSum linear_call(Types *t, Ast *e)
 {
     if (e->nkids != 1 || !type_of(t, e->kid[0])) return atom(t, e);
     const Ast *of = e->kid[0];
@@ -160,12 +92,12 @@ static LinearSize linear_call(Types *t, Ast *e)
     if (!(rows || cols || all) || of->type.rank <= k || (all && of->type.rank != 1)) return atom(t, e);
     Ast *dim = of->type.dim[k];
     bool itself = of->kind == AST_NAME && dim->kind == AST_CALL && dim->nkids == 1 && dim->kid[0]->decl == of->decl;
-    return itself ? atom(t, dim) : linear(t, dim);  // a parameter of a distribution: its extent is called rows(mu)
+    return itself ? atom(t, dim) : size_as_sum(t, dim);  // a parameter of a distribution: its extent is called rows(mu)
 }
 
-static LinearSize linear(Types *t, Ast *e)
+static SizeSum size_as_sum(Types *t, Ast *e)
 {
-    LinearSize l = {0};
+    SizeSum l = {0};
     if (e->kind == AST_INT) {
         l.c = e->number;
         return l;
@@ -173,22 +105,22 @@ static LinearSize linear(Types *t, Ast *e)
     if (e->kind == AST_NAME) return linear_name(t, e);
     if (e->kind == AST_CALL) return linear_call(t, e);
     if (e->kind == AST_UNARY && e->op == OP_NEG) {
-        LinearSize x = linear(t, e->kid[0]);
-        add_linear(t, &l, &x, -1);
+        SizeSum x = size_as_sum(t, e->kid[0]);
+        add_sizes(t, &l, &x, -1);
         return l;
     }
     if (e->kind == AST_BINARY && (e->op == OP_ADD || e->op == OP_SUB)) {
-        LinearSize x = linear(t, e->kid[0]), y = linear(t, e->kid[1]);
-        add_linear(t, &l, &x, 1);
-        add_linear(t, &l, &y, e->op == OP_ADD ? 1 : -1);
-        return l.n > MOST_TERMS ? atom(t, e) : l;
+        SizeSum x = size_as_sum(t, e->kid[0]), y = size_as_sum(t, e->kid[1]);
+        add_sizes(t, &l, &x, 1);
+        add_sizes(t, &l, &y, e->op == OP_ADD ? 1 : -1);
+        return l.n > MOST_SIZES ? atom(t, e) : l;
     }
     if (e->kind == AST_BINARY && e->op == OP_MUL) {
-        LinearSize *before = map_get(&t->linear, e);
+        SizeSum *before = map_get(&t->linear, e);
         if (before) return *before;
-        LinearSize x = linear(t, e->kid[0]), y = linear(t, e->kid[1]);
-        if (x.n == 0) add_linear(t, &l, &y, x.c);
-        else if (y.n == 0) add_linear(t, &l, &x, y.c);
+        SizeSum x = size_as_sum(t, e->kid[0]), y = size_as_sum(t, e->kid[1]);
+        if (x.n == 0) add_sizes(t, &l, &y, x.c);
+        else if (y.n == 0) add_sizes(t, &l, &x, y.c);
         else l = atom(t, e);
         map_put(t->a, &t->linear, e, arena_copy(t->a, &l, sizeof l));
         return l;
@@ -196,66 +128,47 @@ static LinearSize linear(Types *t, Ast *e)
     return atom(t, e);
 }
 
-static Ast *linear_ast(Types *t, const LinearSize *l, Span at)
-{
-    Ast *e = NULL;
-    for (int pass = 0; pass < 2; pass++)  // what is added first, then what is taken away
-        for (int i = 0; i < l->n; i++) {
-            double k = l->term[i].k, size = fabs(k);
-            if ((k < 0) != (pass == 1)) continue;
-            Ast *x = l->term[i].atom;
-            if (size != 1) x = make_op(t, at, OP_MUL, make_int(t, at, size), x);
-            if (!e && k < 0) e = make_int(t, at, l->c);
-            e = e ? make_op(t, at, k < 0 ? OP_SUB : OP_ADD, e, x) : x;
-        }
-    if (!e) return make_int(t, at, l->c);
-    bool used = e->kind == AST_BINARY && l->n && l->term[0].k < 0 && e->depth > 1;
-    for (int i = 0; i < l->n; i++) used &= l->term[i].k < 0;
-    if (l->c == 0 || used) return e;
-    return make_op(t, at, l->c < 0 ? OP_SUB : OP_ADD, e, make_int(t, at, fabs(l->c)));
-}
-
 static Ast *extent_plus(Types *t, Ast *e, double c)
 {
-    LinearSize l = linear(t, e);
+    SizeSum l = size_as_sum(t, e);
     l.c += c;
-    return linear_ast(t, &l, e->span);
+    return size_of_sum(t, &l, e->span);
 }
 
 static Ast *extent_sum(Types *t, Ast *x, Ast *y)
 {
-    LinearSize l = {0}, lx = linear(t, x), ly = linear(t, y);
-    add_linear(t, &l, &lx, 1);
-    add_linear(t, &l, &ly, 1);
-    return l.n > MOST_TERMS ? make_op(t, x->span, OP_ADD, x, y) : linear_ast(t, &l, x->span);
+    SizeSum l = {0}, lx = size_as_sum(t, x), ly = size_as_sum(t, y);
+    add_sizes(t, &l, &lx, 1);
+    add_sizes(t, &l, &ly, 1);
+    return l.n > MOST_SIZES ? size_op(t, x->span, OP_ADD, x, y) : size_of_sum(t, &l, x->span);
 }
 
 // hi - lo + 1
 static Ast *extent_between(Types *t, Ast *lo, Ast *hi)
 {
-    LinearSize l = {.c = 1}, a = linear(t, lo), b = linear(t, hi);
-    add_linear(t, &l, &b, 1);
-    add_linear(t, &l, &a, -1);
-    return linear_ast(t, &l, hi->span);
+    SizeSum l = {.c = 1}, a = size_as_sum(t, lo), b = size_as_sum(t, hi);
+    add_sizes(t, &l, &b, 1);
+    add_sizes(t, &l, &a, -1);
+    return size_of_sum(t, &l, hi->span);
 }
 
-typedef enum { SAME, DIFFERENT, UNDECIDED } Relation;
+typedef enum { SIZES_SAME, SIZES_DIFFERENT, SIZES_UNDECIDED } SizeRelation;
 
 // *excess: by how much x exceeds y, where the difference is a number.
-static Relation compare(Types *t, Ast *x, Ast *y, double *excess)
+static SizeRelation compare_sizes(Types *t, Ast *x, Ast *y, double *excess)
 {
     *excess = 0;
-    if (ast_same(x, y)) return SAME;
-    LinearSize l = {0}, lx = linear(t, x), ly = linear(t, y);
-    add_linear(t, &l, &lx, 1);
-    add_linear(t, &l, &ly, -1);
+    if (ast_same(x, y)) return SIZES_SAME;
+    SizeSum l = {0}, lx = size_as_sum(t, x), ly = size_as_sum(t, y);
+    add_sizes(t, &l, &lx, 1);
+    add_sizes(t, &l, &ly, -1);
     if (l.n == 0) {
         *excess = l.c;
-        return l.c == 0 ? SAME : DIFFERENT;
+        return l.c == 0 ? SIZES_SAME : SIZES_DIFFERENT;
     }
     bool names = lx.n == 1 && ly.n == 1 && lx.c == 0 && ly.c == 0 && lx.term[0].k == 1 && ly.term[0].k == 1 &&
                  lx.term[0].atom->kind == AST_NAME && ly.term[0].atom->kind == AST_NAME;
-    return names ? DIFFERENT : UNDECIDED;
+    return names ? SIZES_DIFFERENT : SIZES_UNDECIDED;
 }
 
 // ---- words for messages ----
@@ -296,81 +209,10 @@ static bool same_size(Types *t, Span at, Ast *x, Ast *y)
 {
     double excess;
     if (!x || !y) return true;
-    const Relation r = compare(t, x, y, &excess);
-    t->undecided += r == UNDECIDED;
-    if (r != DIFFERENT) return true;
+    const SizeRelation r = compare_sizes(t, x, y, &excess);
+    t->undecided += r == SIZES_UNDECIDED;
+    if (r != SIZES_DIFFERENT) return true;
     diag(t->d, at, DIAG_E0302, text_of(t, x), text_of(t, y));
-    return false;
-}
-
-// ---- constants ----
-
-typedef struct Binding {
-    const Distribution *dist;
-    Ast **args;
-} Binding;
-
-static bool constant(const Ast *e, const Binding *b, double *v)
-{
-    double x, y;
-    switch (e->kind) {
-    case AST_INT:
-    case AST_REAL: *v = e->number; return true;
-    case AST_NAME:
-        if (!b) return false;
-        for (int i = 0; i < b->dist->nparams; i++)
-            if (b->dist->params[i] == e->decl) return constant(b->args[i], NULL, v);
-        return false;
-    case AST_UNARY:
-        if (!constant(e->kid[0], b, &x)) return false;
-        *v = e->op == OP_NEG ? -x : x == 0;
-        return true;
-    case AST_BINARY:
-        if (!constant(e->kid[0], b, &x) || !constant(e->kid[1], b, &y)) return false;
-        if (e->op == OP_ADD) *v = x + y;
-        else if (e->op == OP_SUB) *v = x - y;
-        else if (e->op == OP_MUL) *v = x * y;
-        else if (e->op == OP_DIV) *v = x / y;
-        else if (e->op == OP_POW) *v = pow(x, y);
-        else if (e->op == OP_LE) *v = x <= y;
-        else if (e->op == OP_GE) *v = x >= y;
-        else if (e->op == OP_AND) *v = x != 0 && y != 0;
-        else return false;
-        return !isnan(*v);
-    case AST_CALL:
-        if (e->name == intern("pi")) {
-            *v = acos(-1);
-            return true;
-        }
-        if (e->name == intern("e")) {
-            *v = exp(1);
-            return true;
-        }
-        if (e->name == intern("infinity")) {
-            *v = INFINITY;
-            return true;
-        }
-        if (e->name == intern("negative_infinity")) {
-            *v = -INFINITY;
-            return true;
-        }
-        if (e->nkids != 1 || !constant(e->kid[0], b, &x)) return false;
-        if (e->name == intern("sqrt")) *v = sqrt(x);
-        else if (e->name == intern("exp")) *v = exp(x);
-        else if (e->name == intern("log")) *v = log(x);
-        else if (e->name == intern("square")) *v = x * x;
-        else return false;
-        return !isnan(*v);
-    case AST_STRING:
-    case AST_INDEX:
-    case AST_RANGE:
-    case AST_ALL:
-    case AST_TRANSPOSE:
-    case AST_COND:
-    case AST_REDUCE:
-    case AST_ARRAY:
-    case AST_FUNCTION: return false;
-    }
     return false;
 }
 
@@ -521,8 +363,8 @@ static bool type_binary(Types *t, Ast *e)
 static bool check_subscript(Types *t, const Ast *s, const Ast *dim)
 {
     double k, n;
-    if (!constant(s, NULL, &k)) return true;
-    bool sized = dim && constant(dim, NULL, &n);
+    if (!constant_value(s, NULL, &k)) return true;
+    bool sized = dim && constant_value(dim, NULL, &n);
     if (k >= 1 && (!sized || k <= n)) return true;
     Diag *m = diag(t->d, s->span, DIAG_E0311, text_of(t, s), dim ? text_of(t, dim) : "the size");
     if (k == 0) diag_help(m, "indices start from 1");
@@ -720,11 +562,11 @@ static bool result(Types *t, Ast *e, const Function *f, Type common)
     case RESULT_TO_VECTOR: {
         bool simple = true;  // a product of products of ... would grow without end
         for (int i = 0; i < first.rank; i++) simple &= first.dim[i]->depth == 1;
-        Ast *n = first.rank ? first.dim[0] : make_int(t, e->span, 1);
+        Ast *n = first.rank ? first.dim[0] : size_int(t, e->span, 1);
         if (simple)
-            for (int i = 1; i < first.rank; i++) n = make_op(t, e->span, OP_MUL, n, first.dim[i]);
+            for (int i = 1; i < first.rank; i++) n = size_op(t, e->span, OP_MUL, n, first.dim[i]);
         else if (first.rank > 1) {
-            n = make(t, AST_CALL, e->span, 1, e->kid[0], NULL);
+            n = size_node(t, AST_CALL, e->span, 1, e->kid[0], NULL);
             if (n->kind == AST_CALL) n->name = intern("num_elements");
         }
         type = vector_type(BASE_REAL, n);
@@ -736,14 +578,14 @@ static bool result(Types *t, Ast *e, const Function *f, Type common)
             diag(t->d, e->span, DIAG_E0301, e->name, describe(t, &first), describe(t, &second));
             return poison(e);
         }
-        Ast *one = make_int(t, e->span, 1);
+        Ast *one = size_int(t, e->span, 1);
         type = vector_type(first.base == BASE_INT && second.base == BASE_INT ? BASE_INT : BASE_REAL,
                            extent_sum(t, first.rank ? first.dim[0] : one, second.rank ? second.dim[0] : one));
         break;
     }
     case RESULT_APPEND_COL: {  // a vector is a column
         const Type second = e->kid[1]->type;
-        Ast *one = make_int(t, e->span, 1);
+        Ast *one = size_int(t, e->span, 1);
         if (!same_size(t, e->span, first.dim[0], second.dim[0])) return poison(e);
         type = matrix_type(first.dim[0], extent_sum(t, first.rank == 2 ? first.dim[1] : one, second.rank == 2 ? second.dim[1] : one));
         break;
@@ -791,7 +633,7 @@ static bool check_sizes(Types *t, const Ast *e)
         return same_size(t, e->span, e->kid[0]->type.dim[1], e->kid[1]->type.dim[0]);
     const Type *scale = e->nkids ? &e->kid[e->nkids - 1]->type : NULL;
     if (strncmp(name, "gp_", 3) == 0 && scale->rank == 1)  // one for each column
-        return same_size(t, e->span, e->kid[0]->type.rank == 2 ? e->kid[0]->type.dim[1] : make_int(t, e->span, 1), scale->dim[0]);
+        return same_size(t, e->span, e->kid[0]->type.rank == 2 ? e->kid[0]->type.dim[1] : size_int(t, e->span, 1), scale->dim[0]);
     static const char *const square[] = {"inverse", "inverse_spd",        "determinant", "log_determinant",
                                          "trace",   "cholesky_decompose", "diagonal"};
     for (size_t i = 0; i < sizeof square / sizeof *square; i++)
@@ -927,7 +769,7 @@ static bool type_array_literal(Types *t, Ast *e)
         return poison(e);
     }
     memmove(type.dim + 1, type.dim, sizeof *type.dim * (MAX_RANK - 1));
-    type.dim[0] = make_int(t, e->span, e->nkids);
+    type.dim[0] = size_int(t, e->span, e->nkids);
     type.rank++;
     return known(e, type);
 }
@@ -1031,7 +873,7 @@ static Ast *largest_over(Types *t, Ast *e)
         if (!type_of(t, index->lo) || !type_of(t, index->hi) || !depends_on_data_only(t->a, index->lo, &culprit) ||
             !depends_on_data_only(t->a, index->hi, &culprit))
             return NULL;
-        Ast *most = make(t, AST_REDUCE, e->span, 3, index->lo, index->hi);
+        Ast *most = size_node(t, AST_REDUCE, e->span, 3, index->lo, index->hi);
         if (most->kind != AST_REDUCE) return NULL;  // too deep
         most->name = intern("max");
         most->decl = index;
@@ -1047,8 +889,8 @@ static Ast *largest_over(Types *t, Ast *e)
 static Ast *largest_of(Types *t, Ast *subscript, bool extent)
 {
     if (!type_of(t, subscript) || subscript->type.rank) return NULL;
-    LinearSize l = linear(t, subscript);
-    const LinearSize written = l;
+    SizeSum l = size_as_sum(t, subscript);
+    const SizeSum written = l;
     for (int rounds = 0; rounds < 20; rounds++) {
         int i = 0;
         while (i < l.n && !(l.term[i].atom->kind == AST_NAME && l.term[i].atom->decl && l.term[i].atom->decl->kind == DECL_INDEX)) i++;
@@ -1056,11 +898,11 @@ static Ast *largest_of(Types *t, Ast *subscript, bool extent)
         Ast *name = l.term[i].atom, *end = l.term[i].k > 0 ? name->decl->hi : name->decl->lo;
         double k = l.term[i].k;
         if (!type_of(t, end)) return NULL;
-        LinearSize next = {0}, at_end = linear(t, end);
-        add_linear(t, &next, &l, 1);
-        add_term(t, &next, name, -k);
-        add_linear(t, &next, &at_end, k);
-        if (next.n > MOST_TERMS) return NULL;
+        SizeSum next = {0}, at_end = size_as_sum(t, end);
+        add_sizes(t, &next, &l, 1);
+        add_size(t, &next, name, -k);
+        add_sizes(t, &next, &at_end, k);
+        if (next.n > MOST_SIZES) return NULL;
         l = next;
     }
     const char *culprit;
@@ -1088,7 +930,7 @@ static Ast *largest_of(Types *t, Ast *subscript, bool extent)
         for (int k = 0; k < written.n; k++) loops &= extent || l.term[i].k < 0 || !ast_same(written.term[k].atom, l.term[i].atom);
     }
     if (!data || (looked_up && !loops)) return NULL;
-    Ast *end = linear_ast(t, &l, subscript->span);
+    Ast *end = size_of_sum(t, &l, subscript->span);
     return looked_up ? largest_over(t, end) : end;
 }
 
@@ -1219,15 +1061,15 @@ static bool merge(Types *t, Type *into, const Type *other)
             into->dim[k] = x ? x : y;
             continue;
         }
-        switch (compare(t, x, y, &excess)) {
-        case SAME: break;
-        case DIFFERENT:
+        switch (compare_sizes(t, x, y, &excess)) {
+        case SIZES_SAME: break;
+        case SIZES_DIFFERENT:
             if (excess == 0) return false;  // two names
             if (excess < 0) into->dim[k] = y;
             break;
-        case UNDECIDED:
-            if (constant(x, NULL, &number)) into->dim[k] = y;
-            else if (!constant(y, NULL, &number)) return false;
+        case SIZES_UNDECIDED:
+            if (constant_value(x, NULL, &number)) into->dim[k] = y;
+            else if (!constant_value(y, NULL, &number)) return false;
             break;
         }
     }
@@ -1444,7 +1286,7 @@ static bool reaches_beyond(Types *t, Decl *d, Ast *const *extent, int leading)
                                                 : sub,
                 *most = end ? largest(t, end) : NULL;
             double excess;
-            if (!most || compare(t, most, extent[k], &excess) != DIFFERENT || excess <= 0) continue;
+            if (!most || compare_sizes(t, most, extent[k], &excess) != SIZES_DIFFERENT || excess <= 0) continue;
             Diag *m = diag(t->d, s->lhs->span, DIAG_E0308, d->name, ast_text(t->a, d->in_loop), ast_text(t->a, s->lhs));
             diag_help(m,
                       "the type in the loop ends at %s, and this statement reaches %s; what has neither the type nor a distribution of "
@@ -1491,7 +1333,7 @@ static void check_written(Types *t, Decl *d)
     if (d->init && d->init->state == TYPE_KNOWN && d->type.base == BASE_INT && d->init->type.base != BASE_INT)
         diag(t->d, d->init->span, DIAG_E0310, "a default");
     double lo, hi;
-    if (d->lower && d->upper && constant(d->lower, NULL, &lo) && constant(d->upper, NULL, &hi) && lo >= hi &&
+    if (d->lower && d->upper && constant_value(d->lower, NULL, &lo) && constant_value(d->upper, NULL, &hi) && lo >= hi &&
         !(lo == hi && d->type.base == BASE_INT))
         diag(t->d, span_join(d->lower->span, d->upper->span), DIAG_E0409, text_of(t, d->lower), text_of(t, d->upper));
 }
@@ -1537,10 +1379,10 @@ static void check_constant(Types *t, const Stmt *s, const Distribution *dist, in
     const Decl *param = dist->params[i];
     Binding b = {dist, s->args};
     double v, end;
-    if (s->args[i]->type.rank || !constant(s->args[i], NULL, &v)) return;
+    if (s->args[i]->type.rank || !constant_value(s->args[i], NULL, &v)) return;
     const Ast *ends[2] = {param->lower, param->upper};
     for (int k = 0; k < 2; k++) {
-        if (!ends[k] || !constant(ends[k], &b, &end) || (k ? v <= end : v >= end)) continue;
+        if (!ends[k] || !constant_value(ends[k], &b, &end) || (k ? v <= end : v >= end)) continue;
         Diag *m = diag(t->d, s->args[i]->span, DIAG_E0403, param->name, dist->name, k ? "at most" : "at least",
                        arena_printf(t->a, "%g", end), text_of(t, s->args[i]));
         for (const Synonym *w = dist->synonyms; w; w = w->next)
@@ -1559,9 +1401,9 @@ static Belongs belongs(Types *t, Stmt *s, const Ast *arg, int extra, int repeate
     if (extra == 1 && repeated == 1) {
         double excess;
         const Type *w = &s->weights->type;
-        const Relation by = compare(t, arg->type.dim[0], w->dim[w->rank - 1], &excess),
-                       each = compare(t, arg->type.dim[0], value->dim[0], &excess);
-        if (by == each && by != DIFFERENT) {
+        const SizeRelation by = compare_sizes(t, arg->type.dim[0], w->dim[w->rank - 1], &excess),
+                           each = compare_sizes(t, arg->type.dim[0], value->dim[0], &excess);
+        if (by == each && by != SIZES_DIFFERENT) {
             const char *left = text_of(t, s->lhs);
             Diag *m = diag(t->d, arg->span, DIAG_E0411,
                            arena_printf(t->a, "sizes do not decide whether `%s` has an element for each component or for each of `%s`",
@@ -1570,7 +1412,7 @@ static Belongs belongs(Types *t, Stmt *s, const Ast *arg, int extra, int repeate
                       left);
             return TO_NEITHER;
         }
-        component = by == SAME || each == DIFFERENT;
+        component = by == SIZES_SAME || each == SIZES_DIFFERENT;
     }
     for (int i = 0; component && i < s->nargs; i++)
         if (s->args[i] == arg) s->by_component |= 1U << i;
@@ -1651,7 +1493,7 @@ static void check_truncation(Types *t, Stmt *s, const Distribution *dist)
         return;
     }
     double lo, hi;
-    if (good && ends[0] && ends[1] && constant(ends[0], NULL, &lo) && constant(ends[1], NULL, &hi) &&
+    if (good && ends[0] && ends[1] && constant_value(ends[0], NULL, &lo) && constant_value(ends[1], NULL, &hi) &&
         (lo > hi || (lo == hi && !dist->discrete)))
         diag(t->d, span_join(ends[0]->span, ends[1]->span), DIAG_E0409, text_of(t, ends[0]), text_of(t, ends[1]));
 }
@@ -1670,8 +1512,8 @@ static void check_interval(Types *t, const Stmt *s, const Distribution *dist)
     double lo = dist->support == SUPPORT_POSITIVE || dist->support == SUPPORT_UNIT ? 0 : -INFINITY,
            hi = dist->support == SUPPORT_UNIT ? 1 : INFINITY, end;
     for (int i = 0; i < 3; i++) {
-        if (lower[i] && constant(lower[i], i ? NULL : &b, &end) && end > lo) lo = end;
-        if (upper[i] && constant(upper[i], i ? NULL : &b, &end) && end < hi) hi = end;
+        if (lower[i] && constant_value(lower[i], i ? NULL : &b, &end) && end > lo) lo = end;
+        if (upper[i] && constant_value(upper[i], i ? NULL : &b, &end) && end < hi) hi = end;
     }
     if (dist->value_rank || lo < hi || (lo == hi && dist->discrete)) return;
     Diag *m = diag(t->d, s->dist_span, DIAG_E0409, arena_printf(t->a, "%g", lo), arena_printf(t->a, "%g", hi));
@@ -1687,8 +1529,8 @@ static bool is_weights(Types *t, const Stmt *s, int n)
     const Type *w = &s->weights->type;
     double excess;
     if (w->rank != 1 || s->lhs->type.rank < 1) return false;
-    const Relation each = compare(t, w->dim[0], s->lhs->type.dim[0], &excess);
-    return each != SAME || compare(t, w->dim[0], make_int(t, s->weights->span, n), &excess) == SAME;
+    const SizeRelation each = compare_sizes(t, w->dim[0], s->lhs->type.dim[0], &excess);
+    return each != SIZES_SAME || compare_sizes(t, w->dim[0], size_int(t, s->weights->span, n), &excess) == SIZES_SAME;
 }
 
 // The weights of a mixture and its components beside the first.
@@ -1720,7 +1562,7 @@ static void check_mixture(Types *t, Stmt *s)
     s->weights_each = w->rank && !numbers ? w->rank - 1 : w->rank;
     for (int k = 0; k < s->weights_each; k++)
         if (!same_size(t, s->weights->span, w->dim[k], s->lhs->type.dim[k])) return;
-    if (w->rank > 0 && !numbers && n > 1) same_size(t, s->weights->span, w->dim[w->rank - 1], make_int(t, s->weights->span, n));
+    if (w->rank > 0 && !numbers && n > 1) same_size(t, s->weights->span, w->dim[w->rank - 1], size_int(t, s->weights->span, n));
     if (s->truncated)
         diag(t->d, s->lower ? s->lower->span : s->upper ? s->upper->span : s->span, DIAG_E0404, "mixture", "of several distributions");
 }
@@ -1795,8 +1637,8 @@ static bool apart(Types *t, Ast *sub, Ast *fixed)
         lo = sub->decl->lo;
         hi = sub->decl->hi;
     }
-    if (hi && !has_index(hi) && type_of(t, hi) && compare(t, hi, fixed, &excess) == DIFFERENT && excess < 0) return true;
-    return lo && !has_index(lo) && type_of(t, lo) && compare(t, lo, fixed, &excess) == DIFFERENT && excess > 0;
+    if (hi && !has_index(hi) && type_of(t, hi) && compare_sizes(t, hi, fixed, &excess) == SIZES_DIFFERENT && excess < 0) return true;
+    return lo && !has_index(lo) && type_of(t, lo) && compare_sizes(t, lo, fixed, &excess) == SIZES_DIFFERENT && excess > 0;
 }
 
 // alpha[K] = -sum(alpha[1:K - 1]); a computed element may read others of its name which surely are no elements of the same statement.
@@ -1946,7 +1788,7 @@ bool front_types(Arena *a, Model *m, const Library *lib, Diags *d)
 bool types_constant(const Ast *e, const Distribution *d, const Stmt *s, double *value)
 {
     const Binding b = {d, s->args};
-    return constant(e, &b, value);
+    return constant_value(e, &b, value);
 }
 bool types_of(Types *t, Ast *e) { return type_of(t, e); }
 bool types_has_index(const Ast *e) { return has_index(e); }
@@ -1957,7 +1799,7 @@ bool types_same(Types *t, const Type *x, const Type *y)
     double excess;
     if (x->rank != y->rank) return false;
     for (int k = 0; k < x->rank; k++)
-        if (compare(t, x->dim[k], y->dim[k], &excess) != SAME) return false;
+        if (compare_sizes(t, x->dim[k], y->dim[k], &excess) != SIZES_SAME) return false;
     return true;
 }
 
@@ -2001,7 +1843,7 @@ static Ast *upper_end(Types *t, Ast *e, int through)
         if (e->op != OP_ADD && e->op != OP_SUB) return NULL;
         x = upper_end(t, e->kid[0], through);
         if (e->op == OP_ADD) return x && (y = upper_end(t, e->kid[1], through)) ? extent_sum(t, x, y) : NULL;
-        return x && constant(e->kid[1], NULL, &number) ? extent_plus(t, x, -number) : NULL;
+        return x && constant_value(e->kid[1], NULL, &number) ? extent_plus(t, x, -number) : NULL;
     case AST_COND: {
         Type of = {.rank = 1, .dim = {upper_end(t, e->kid[1], through)}}, other = {.rank = 1, .dim = {upper_end(t, e->kid[2], through)}};
         return of.dim[0] && other.dim[0] && merge(t, &of, &other) ? of.dim[0] : NULL;

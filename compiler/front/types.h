@@ -1,4 +1,4 @@
-// types.h -- what types.c and sizes.c share: one pass over the types of a model, which may be tried in silence and forgotten.
+// types.h -- what extents.c, types.c and sizes.c share: one pass over the types of a model, which may be tried in silence and forgotten.
 #ifndef GMC_TYPES_H
 #define GMC_TYPES_H
 #include "check.h"
@@ -7,11 +7,41 @@ typedef struct Types {
     Arena *a;
     Diags *d;
     const Library *lib;
-    Map linear;     // Ast -> LinearSize, of products: each is looked at once
+    Map linear;     // Ast -> SizeSum, of products: each is looked at once
     bool too_deep;  // reported
     int undecided;  // sizes that only the data can show to be the same
     List *failing;  // Stmt: those with an error, where a list is wanted
 } Types;
+
+// ---- extents.c ----
+
+typedef struct SizeTerm {
+    Ast *atom;
+    double k;
+} SizeTerm;
+typedef struct SizeSum {  // c + k*atom + ...
+    double c;
+    int n;
+    SizeTerm *term;
+} SizeSum;
+
+enum { MOST_SIZES = 40 };  // terms; a longer sum is an atom
+
+Ast *size_node(Types *t, AstKind kind, Span at, int nkids, Ast *x, Ast *y);  // a whole number; 1 and a message if it is too deep
+Ast *size_int(Types *t, Span at, double value);
+Ast *size_op(Types *t, Span at, Op op, Ast *x, Ast *y);
+Ast *size_of_sum(Types *t, const SizeSum *l, Span at);
+void add_size(Types *t, SizeSum *l, Ast *atom, double k);
+void add_sizes(Types *t, SizeSum *to, const SizeSum *l, double k);
+
+typedef struct Binding {  // parameters of a distribution and their arguments
+    const Distribution *dist;
+    Ast **args;
+} Binding;
+// a number that the text says, in terms of the parameters if b is not NULL; false: it says none
+bool constant_value(const Ast *e, const Binding *b, double *v);
+
+// ---- types.c ----
 
 void types_model(Types *t, Model *m);
 // a number that the text says; e is of the distribution's parameters, whose arguments the statement has
