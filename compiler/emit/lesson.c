@@ -275,7 +275,8 @@ void emit_lesson(FILE *to, const Program *p, const char *source, const char *out
          source_name(o->arena, source), name, name, name);
     if (p->starts)
         line(o, "// Starts may lie where the density is 0. The full program then looks for others; this takes them as they are.");
-    directive(o, "#include \"lesson.h\"");
+    directive(o, "#include \"lesson.h\"  // NORMAL(mean, precision); NORMAL_WITHIN(h, precision, ends): of mean h/precision; "
+                 "POWER_GAMMA(a, ...): x^a is gamma");
     if (p->uses.bands) directive(o, "#include \"band.h\"");
     if (p->uses.links) directive(o, "#define GM_STATES_TOGETHER   // of several unknowns");
     if (p->uses.states) directive(o, "#include \"states.h\"");

@@ -74,6 +74,13 @@ static void emit_entries(const Out *o, const Entry *entry, int n)
              entry[i].note);
 }
 
+static bool has_auxiliaries(const Graph *g)
+{
+    for (int i = 0; i < g->nvars; i++)
+        if (g->vars[i]->kind == VAR_AUXILIARY && !g->vars[i]->hidden) return true;
+    return false;
+}
+
 static void emit_banner(Out *o, const Program *p, const char *source)
 {
     Entry *entry = NEW_N(o->arena, Entry, 2 * p->nupdates + 1);
@@ -95,8 +102,9 @@ static void emit_banner(Out *o, const Program *p, const char *source)
     line(o, "// One sweep draws, in this order, each given all else:");
     emit_entries(o, entry, separate);
     if (chosen) {
-        line(o, "// Where method selection prefers it, a trajectory along gradients (NUTS, Hoffman and Gelman 2014) draws the unknowns of "
-                "updates marked * together:");
+        line(o, "// Where method selection prefers it, NUTS (Hoffman and Gelman 2014) takes the place of the updates marked *, in all "
+                "sweeps or most%s:",
+             has_auxiliaries(o->g) ? "; auxiliaries are integrated out" : "");
         emit_entries(o, entry + separate, n - separate);
     }
     line(o, "//");
@@ -104,8 +112,8 @@ static void emit_banner(Out *o, const Program *p, const char *source)
             "numbers.");
     line(o, "// Subscripts count from 1 in comments, as in the model, and from 0 in the code. *s->x is a number, s->x[k] an element.");
     line(o, "// EACH, ALONG and LANES share a loop out among lanes, SUM_ALONG adds up over it besides, ONE_LANE is for one of them.");
-    line(o, "// DRAW(x, k, LAW) draws x[k] from the law with these parameters (NORMAL_WITHIN: precision times mean, precision, ends) and "
-            "stores it.");
+    line(o, "// DRAW(x, k, LAW) draws x[k] and stores it: NORMAL(mean, precision), NORMAL_WITHIN(mean * precision, precision, ends), "
+            "POWER_GAMMA(a, ...) where x^a is gamma.");
     line(o, "// RATIO is for --check alone: the log ratio of the law's density, new value to old, which the joint density must have as "
             "well.");
     directive(o, "#include \"gm.h\"");

@@ -60,6 +60,31 @@ const char *factor_text(Lower *p, const Factor *f)
     return f->nargs && strlen(all) < LONGEST_FACTOR ? words(p, "%s)", all) : words(p, "%s ~ %s", math(p, f->value), f->dist->name);
 }
 
+// The statements of a rule that its auxiliary v occurs in, as "tau ~ root_inv_gamma(1/2, 1/nu_tau), nu_tau ~ inv_gamma(1/2, 0.04)"; NULL
+// where one is no distribution, or they are fewer than two.
+static const char *statements_with(Lower *p, const Augmentation *rule, const Var *v)
+{
+    const char *all = "";
+    int n = 0;
+    for (const Factor *f = p->g->factors; f; f = f->next) {
+        bool occurs = f->value && ex_mentions(f->value, v);
+        for (int i = 0; i < f->nargs; i++) occurs |= ex_mentions(f->args[i], v);
+        if (f->rule != rule || !occurs) continue;
+        if (!f->dist || !f->value) return NULL;
+        all = words(p, "%s%s%s", all, n++ ? ", " : "", factor_text(p, f));
+    }
+    return n > 1 ? all : NULL;
+}
+
+static void comment_auxiliary(Lower *p, const Augmentation *rule, const Var *v)
+{
+    const bool cites = rule->reference && !map_get(&p->cited, rule->name);  // the reference once
+    const char *statements = statements_with(p, rule, v);
+    note(p, "  an auxiliary of %s%s%s", rule->name, cites ? ": " : "", cites ? rule->reference : "");
+    if (cites && statements && strlen(statements) <= WIDTH) note(p, "  by which %s", statements);
+    map_put(p->g->arena, &p->cited, rule->name, (void *)rule);
+}
+
 void comment_update(Lower *p, const Update *s)
 {
     const Description *d = s->description;
@@ -78,11 +103,7 @@ void comment_update(Lower *p, const Update *s)
     note(p, "%s | rest%s%s%s%s%s     %s", d->what, *d->is == ':' ? "" : " ", d->is, because ? density ? ", because " : "     " : "",
          because ? because : "", more, line_of(p, s->span));
     const Augmentation *rule = s->imputes || s->nblock != 1 ? NULL : rule_that_brought(p->g, s->block[0]);
-    if (rule) {  // the reference once
-        const bool cites = rule->reference && !map_get(&p->cited, rule->name);
-        note(p, "  an auxiliary of %s%s%s", rule->name, cites ? ": " : "", cites ? rule->reference : "");
-        map_put(p->g->arena, &p->cited, rule->name, (void *)rule);
-    }
+    if (rule) comment_auxiliary(p, rule, s->block[0]);
     const char *row = "";  // short parameters share one line
     for (int i = 0; i < d->n && !density && s->kind != UPDATE_GAUSSIAN; i++) row = words(p, "%s%s%s", row, i ? ", " : "", d->line[i]);
     if (*row && strlen(row) <= WIDTH) note(p, "  %s", row);

@@ -8,13 +8,13 @@
 //   tau^-2          ~ gamma(shape, rate)                            draw_tau             model.gm:11 *
 //   scale_tau       ~ normal(mean, 1 / sqrt(precision)), truncated  draw_scale_tau       model.gm:11 *
 //   shift_mu_theta  ~ normal(mean, 1 / sqrt(precision))             draw_shift_mu_theta  model.gm:10 *
-// Where method selection prefers it, a trajectory along gradients (NUTS, Hoffman and Gelman 2014) draws the unknowns of updates marked * together:
+// Where method selection prefers it, NUTS (Hoffman and Gelman 2014) takes the place of the updates marked *, in all sweeps or most; auxiliaries are integrated out:
 //   (mu, tau, theta)  drawn jointly by Hamiltonian Monte Carlo  density_mu  model.gm:10
 //
 // In kernels `d` is the data, `s` the state of one chain, and `at` the place in the run, which is the key of the random numbers.
 // Subscripts count from 1 in comments, as in the model, and from 0 in the code. *s->x is a number, s->x[k] an element.
 // EACH, ALONG and LANES share a loop out among lanes, SUM_ALONG adds up over it besides, ONE_LANE is for one of them.
-// DRAW(x, k, LAW) draws x[k] from the law with these parameters (NORMAL_WITHIN: precision times mean, precision, ends) and stores it.
+// DRAW(x, k, LAW) draws x[k] and stores it: NORMAL(mean, precision), NORMAL_WITHIN(mean * precision, precision, ends), POWER_GAMMA(a, ...) where x^a is gamma.
 // RATIO is for --check alone: the log ratio of the law's density, new value to old, which the joint density must have as well.
 #include "gm.h"
 
@@ -62,6 +62,7 @@ KERNEL(impute_y) {
 
 // nu_tau^-1 | rest ~ gamma(shape, rate)     model.gm:11
 //   an auxiliary of half_cauchy_mixture: Wand et al. 2011, Bayesian Analysis 6; Makalic and Schmidt 2016, IEEE Signal Processing Letters 23
+//   by which nu_tau ~ inv_gamma(1/2, 0.04), tau ~ root_inv_gamma(1/2, 1/nu_tau)
 //   shape = 1, rate = 0.04 + 1/tau^2
 KERNEL_SCALAR(draw_nu_tau) {
     const wide shape = 1;
@@ -115,7 +116,7 @@ KERNEL_TEAM(draw_scale_tau) {
     TEAM_DRAW(scale_tau, 0, NORMAL_WITHIN(h, precision, 0, INFINITY));
 }
 
-// The group move by scale_tau is applied (Liu and Sabatti 2000). With --check the ratio has the logarithms of the Jacobian and of the Haar measure, 1/scale_tau, too.
+// The group move by scale_tau is applied. Its law above is the joint density where this leads, times the Jacobian and the Haar measure, 1/scale_tau (Liu and Sabatti 2000)
 KERNEL_TEAM(move_tau) {
     ONE_LANE *s->tau = *s->tau * *s->scale_tau;
     ALONG (j, d->J) s->theta[j] = *s->mu + *s->scale_tau * (s->theta[j] - *s->mu);

@@ -4,13 +4,13 @@
 //   y[k]           every value weighed by its density              impute_y       model.gm:7, if values are missing
 //   z_y[k]         ~ normal(mean, 1 / sqrt(precision)), truncated  draw_z_y       model.gm:14 *
 //   (alpha, beta)  ~ joint normal                                  collect_alpha  model.gm:10 *
-// Where method selection prefers it, a trajectory along gradients (NUTS, Hoffman and Gelman 2014) draws the unknowns of updates marked * together:
+// Where method selection prefers it, NUTS (Hoffman and Gelman 2014) takes the place of the updates marked *, in all sweeps or most; auxiliaries are integrated out:
 //   (alpha, beta)  drawn jointly by Hamiltonian Monte Carlo  density_alpha  model.gm:10
 //
 // In kernels `d` is the data, `s` the state of one chain, and `at` the place in the run, which is the key of the random numbers.
 // Subscripts count from 1 in comments, as in the model, and from 0 in the code. *s->x is a number, s->x[k] an element.
 // EACH, ALONG and LANES share a loop out among lanes, SUM_ALONG adds up over it besides, ONE_LANE is for one of them.
-// DRAW(x, k, LAW) draws x[k] from the law with these parameters (NORMAL_WITHIN: precision times mean, precision, ends) and stores it.
+// DRAW(x, k, LAW) draws x[k] and stores it: NORMAL(mean, precision), NORMAL_WITHIN(mean * precision, precision, ends), POWER_GAMMA(a, ...) where x^a is gamma.
 // RATIO is for --check alone: the log ratio of the law's density, new value to old, which the joint density must have as well.
 #include "gm.h"
 

@@ -5,13 +5,13 @@
 //   b         ~ gamma(shape, rate)      draw_b        model.gm:10 *
 //   theta[k]  ~ gamma(shape, rate)      draw_theta    model.gm:11 *
 //   scale_b   ~ gig(order, psi, chi)    draw_scale_b  model.gm:10 *
-// Where method selection prefers it, a trajectory along gradients (NUTS, Hoffman and Gelman 2014) draws the unknowns of updates marked * together:
+// Where method selection prefers it, NUTS (Hoffman and Gelman 2014) takes the place of the updates marked *, in all sweeps or most:
 //   (b, theta)  drawn jointly by Hamiltonian Monte Carlo  density_b  model.gm:10
 //
 // In kernels `d` is the data, `s` the state of one chain, and `at` the place in the run, which is the key of the random numbers.
 // Subscripts count from 1 in comments, as in the model, and from 0 in the code. *s->x is a number, s->x[k] an element.
 // EACH, ALONG and LANES share a loop out among lanes, SUM_ALONG adds up over it besides, ONE_LANE is for one of them.
-// DRAW(x, k, LAW) draws x[k] from the law with these parameters (NORMAL_WITHIN: precision times mean, precision, ends) and stores it.
+// DRAW(x, k, LAW) draws x[k] and stores it: NORMAL(mean, precision), NORMAL_WITHIN(mean * precision, precision, ends), POWER_GAMMA(a, ...) where x^a is gamma.
 // RATIO is for --check alone: the log ratio of the law's density, new value to old, which the joint density must have as well.
 #include "gm.h"
 
@@ -83,7 +83,7 @@ KERNEL_TEAM(draw_scale_b) {
     TEAM_DRAW(scale_b, 0, POWER_GIG(1, order, psi, chi));
 }
 
-// The group move by scale_b is applied (Liu and Sabatti 2000). With --check the ratio has the logarithms of the Jacobian and of the Haar measure, 1/scale_b, too.
+// The group move by scale_b is applied. Its law above is the joint density where this leads, times the Jacobian and the Haar measure, 1/scale_b (Liu and Sabatti 2000)
 KERNEL_TEAM(move_b) {
     ONE_LANE *s->b = *s->b / *s->scale_b;
     ALONG (i, d->N) s->theta[i] = *s->scale_b * s->theta[i];
