@@ -385,6 +385,23 @@ static void marks(const HtmlPage *h)
     }
 }
 
+// "7 unknowns, 3 auxiliaries, missing values of Y; 13 updates, of which a run makes those that suit its data, device and method."
+static void count_unknowns(FILE *out, const Pages *p)
+{
+    int own = 0, brought_in = 0, imputed = 0;
+    for (int i = 0; i < p->nunknowns; i++) {
+        const VarKind kind = p->unknown[i].v->kind;
+        if (kind == VAR_AUXILIARY) brought_in++;
+        else if (kind == VAR_DATA || kind == VAR_LET) imputed++;
+        else own++;
+    }
+    fprintf(out, "%d unknown%s", own, own == 1 ? "" : "s");
+    if (brought_in) fprintf(out, ", %d %s", brought_in, brought_in == 1 ? "auxiliary" : "auxiliaries");
+    if (imputed) fputs(imputed == 1 ? ", and what is missing of a response" : ", and what is missing of responses", out);
+    fprintf(out, "; %d update%s", p->nderivations,
+            p->nderivations == 1 ? "." : "s, of which a run makes those that suit its data, device and method.");
+}
+
 void page_html(FILE *out, const Pages *p)
 {
     const HtmlPage page = {out, p}, *h = &page;
@@ -400,8 +417,8 @@ void page_html(FILE *out, const Pages *p)
     html_text(out, p->file);
     fputs(", compiled by gmc</p><h1>", out);
     html_text(out, p->title);
-    fprintf(out, "</h1><p class=\"soft\">%d unknown%s, drawn by %d update%s a sweep.", p->nunknowns, p->nunknowns == 1 ? "" : "s",
-            p->nderivations, p->nderivations == 1 ? "" : "s");
+    fputs("</h1><p class=\"soft\">", out);
+    count_unknowns(out, p);
     fputs(" Each conditional is derived from the log joint in steps; its kernels stand beside it.</p></header>\n<main>\n<div "
           "class=\"top\">\n",
           out);
@@ -410,7 +427,9 @@ void page_html(FILE *out, const Pages *p)
     if (d->laid_out) {
         fputs("<figure aria-labelledby=\"diagram-title\">\n", out);
         diagram_svg(out, d, p->title);
-        fputs("<figcaption>Grey: observed. Double: defined. Without a frame: data.</figcaption></figure>\n", out);
+        bool defined = false;
+        for (int i = 0; i < d->nnodes; i++) defined |= d->node[i].kind == NODE_IS_COMPUTED;
+        fprintf(out, "<figcaption>Grey: observed. %sWithout a frame: data.</figcaption></figure>\n", defined ? "Double: defined. " : "");
     } else
         fprintf(out, "<p>It has %d nodes, too many to be laid out here: <code>gmc --emit=dot</code> writes it for Graphviz.</p>\n",
                 d->nnodes);
