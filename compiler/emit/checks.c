@@ -7,8 +7,9 @@ static void emit_interval(Out *o, const Factor *f)
     const Var *v = f->region ? f->region : f->value->var;
     const char *at = f->region || !v->rank ? "0" : position_text(o, v, 0, v->rank, f->value->args).c;
     const bool integer = f->dist ? f->dist->discrete : v->discrete;
-    line(o, "if (!(%s %s %s)) FAULT(\"%s\", %s, \"no value lies between the ends of its support (%s)\");", expr_c(o, f->from, TIGHT),
-         integer ? "<=" : "<", expr_c(o, f->to, TIGHT), v->name, at, source_line(o, f->span));
+    line(o, "if (!(%s %s %s)) FAULT(\"%s\", %s, \"the lower end of its support must %s the upper end: no value lies "
+         "between them (%s)\");", expr_c(o, f->from, TIGHT), integer ? "<=" : "<", expr_c(o, f->to, TIGHT), v->name, at,
+         integer ? "not lie above" : "lie below", source_line(o, f->span));
 }
 
 void emit_check(Out *o, const Node *n)

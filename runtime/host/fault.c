@@ -2,6 +2,7 @@
 #include "../device/ode.h"
 #include "host.h"
 
+#include <math.h>
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
@@ -187,7 +188,7 @@ static char *fault_element(const GmModel *model, const GmMemory *m)
     return fault.element >= 0 ? gm_format("%s[%ld]", fault.variable, fault.element + 1) : gm_copy_text(fault.variable);
 }
 
-// ` = 4`, where the fault is about an element of the data; "" else.
+// ` = 4`, or `, which is missing`, where the fault is about an element of the data; "" else.
 static char *fault_value(const GmModel *model, const GmData *d)
 {
     for (int f = 0; d && f < model->n_data && fault.element >= 0; f++) {
@@ -195,8 +196,12 @@ static char *fault_value(const GmModel *model, const GmData *d)
         if (strcmp(field->name, fault.variable) != 0 || fault.element >= gm_shape_size(&d->shape[f])) continue;
         const char *place = (const char *)d->data + field->offset;
         const void *elements = field->rank ? *(void *const *)place : place;
-        if (field->type == GM_INT) return gm_format(" = %d", ((const int *)elements)[fault.element]);
-        return gm_format(" = %.6g", ((const double *)elements)[fault.element]);
+        if (field->type == GM_INT) {
+            const int count = ((const int *)elements)[fault.element];
+            return count == GM_MISSING_INT ? gm_copy_text(", which is missing") : gm_format(" = %d", count);
+        }
+        const double x = ((const double *)elements)[fault.element];
+        return isnan(x) ? gm_copy_text(", which is missing") : gm_format(" = %.6g", x);
     }
     return gm_copy_text("");
 }
