@@ -2,8 +2,8 @@
 #include "../device/ode.h"
 #include "host.h"
 
-#include <math.h>
 #include <limits.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -122,7 +122,7 @@ static const char *wrong_of_kind(const Update *s)
     case UPDATE_ELLIPTICAL: return s->ellipse->conditional == s->conditional ? NULL : "has the ellipse of another density";
     case UPDATE_METROPOLIS: return s->slice.white ? "has a vector of white noise" : NULL;
     case UPDATE_SLICE: return s->slice.white && s->slice.width ? "has a first width and a vector of white noise" : NULL;
-    case UPDATE_NUTS: return s->nuts.n > 0 && s->nuts.depth > 0 ? NULL : "has no factors or no trajectories";
+    case UPDATE_NUTS: return s->nuts.depth > 0 ? NULL : "has no trajectories";
     }
     return NULL;
 }

@@ -484,11 +484,31 @@ static const struct Rule {
     {one_by_one, always},    // all else
 };
 
-// An unknown that no factor mentions is flat: there is such a distribution between two ends only.
+// Whether the values of a type lie in a bounded set, on which there is a flat distribution.
+static bool is_compact(const Var *v)
+{
+    switch (v->constraint) {
+    case CONSTRAINT_SIMPLEX:
+    case CONSTRAINT_UNIT_VECTOR:
+    case CONSTRAINT_CORRELATION:
+    case CONSTRAINT_CHOLESKY_CORR: return true;
+    case CONSTRAINT_NONE:
+    case CONSTRAINT_ORDERED:
+    case CONSTRAINT_POSITIVE_ORDERED:
+    case CONSTRAINT_SUM_TO_ZERO:
+    case CONSTRAINT_COVARIANCE:
+    case CONSTRAINT_CHOLESKY_COV: break;
+    }
+    return (isfinite(v->lower_number) || v->lower) && (isfinite(v->upper_number) || v->upper);
+}
+
+// An unknown of which factors say no more than its type is flat: there is such a distribution on a bounded set only.
 static void improper(Graph *g, const Var *v)
 {
-    const bool closed = (isfinite(v->lower_number) || v->lower) && (isfinite(v->upper_number) || v->upper);
-    if (factors_of(g, v).n || closed || v->kind == VAR_AUXILIARY || v->constraint != CONSTRAINT_NONE || v->sites) return;
+    const Reading of = factors_of(g, v);
+    for (int i = 0; i < of.n; i++)
+        if (of.factor[i]->ordered != v && of.factor[i]->region != v) return;
+    if (is_compact(v) || v->kind == VAR_AUXILIARY || v->sites) return;
     diag_help(diag(g->diags, v->span, DIAG_E0509, v->name), "give it a distribution, or both bounds; or leave it out");
 }
 
