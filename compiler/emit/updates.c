@@ -272,6 +272,7 @@ const char *host_members(const Out *o, const Program *p)
     if (p->joint_as_written) all = text(o, "%s, .joint_as_written = 1", all);
     if (p->not_forward[0]) all = text(o, "%s,\n         .not_forward = \"%s\"", all, p->not_forward[0]);
     if (p->not_forward[1]) all = text(o, "%s,\n         .not_simulated = \"%s\"", all, p->not_forward[1]);
+    if (p->not_as_data) all = text(o, "%s,\n         .not_as_data = \"%s\"", all, p->not_as_data);
     if (p->restore.first) all = text(o, "%s, .restore = gm_restore, .restore_chain = restore", all);
     if (p->refresh.first) all = text(o, "%s, .refresh = refresh", all);
     if (p->row_bytes[0]) all = text(o, "%s, .row_bytes = row_bytes", all);

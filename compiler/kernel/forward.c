@@ -77,6 +77,10 @@ void lower_forward(Lower *p)
     for (const Forward *f = p->g->forward; f; f = f->next)
         if (f->refused && !out->not_forward[f->for_responses])
             out->not_forward[f->for_responses] = f->of ? words(p, "%s: %s", f->of->name, f->refused) : f->refused;
+    for (const Factor *f = p->g->factors; f && !out->not_as_data; f = f->next)
+        if (f->censored && f->value)
+            out->not_as_data = words(p, "%s: which of its values are censored, and between which ends, does not follow from the model (%s)",
+                                     f->value->var->name, line_of(p, f->span));
     for (const Forward *f = p->g->forward; f; f = f->next) {
         if (f->refused) continue;
         note(p, "%s from the law of its own statement%s", f->of->name, f->of == f->into ? "" : ", as the replicate");

@@ -263,6 +263,8 @@ bool gm_forward_possible(const GmModel *model, const GmOptions *o)
                  name, model->not_forward);
     else if (o->forward != GM_PRIOR && model->not_simulated)
         gm_error("%s: responses cannot be drawn. %s", name, model->not_simulated);
+    else if (o->forward != GM_PRIOR && model->not_as_data)
+        gm_error("%s: no data can be drawn. %s. prior draws values before they are censored", name, model->not_as_data);
     else if (!model->forward) gm_error("%s: there is nothing to draw forward in this program", name);
     else return true;
     return false;

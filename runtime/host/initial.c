@@ -277,6 +277,17 @@ void gm_draw_start_again(const GmModel *model, const GmMemory *m, const GmRun *r
     }
 }
 
+// All of a response counts as missing where it will be drawn. Until then it has the values of the files, to which ends of others' supports
+// belong.
+static void keep_given(const GmField *field, void *elements, const void *given, long n)
+{
+    for (long i = 0; i < n; i++)
+        if (field->type == GM_INT) {
+            const int32_t x = ((const int32_t *)given)[i];
+            if (x != GM_MISSING_INT) ((int32_t *)elements)[i] = x;
+        } else if (!isnan(((const double *)given)[i])) ((double *)elements)[i] = ((const double *)given)[i];
+}
+
 bool gm_initial(const GmModel *model, GmMemory *m, const GmData *d, const GmOptions *o, const GmRun *run)
 {
 #pragma omp parallel for schedule(dynamic)
@@ -296,7 +307,9 @@ bool gm_initial(const GmModel *model, GmMemory *m, const GmData *d, const GmOpti
                 fill(&s, elements);
             } else if (source >= 0 && d->missing[source].count > 0) {
                 const void *at = (const char *)d->data + model->data[source].offset;
-                impute(&s, elements, &d->missing[source], model->data[source].rank ? *(void *const *)at : at);
+                const void *given = model->data[source].rank ? *(void *const *)at : at;
+                impute(&s, elements, &d->missing[source], given);
+                if (o->forward) keep_given(&model->data[source], elements, given, gm_shape_size(&d->shape[source]));
             }
         }
     for (int c = 0; c < m->chains; c++) gm_fill_absent(model, m, c);

@@ -371,6 +371,7 @@ typedef struct GmModel {
     void (*forward)(GmRun *one);
     const GmLaw *laws;  // what can be drawn so, in order; the last one has no field. NULL: a model for modes
     const char *not_forward, *not_simulated;  // why unknowns cannot be drawn so, and why some response cannot; NULL: they can
+    const char *not_as_data;  // why what is drawn of a response is no data set of the model; NULL: it is one
     const char *sum_over_rows;  // a quantity of each row that reads a sum of data over all rows; NULL: there is none
     int joint_as_written;  // log_joint has no auxiliaries, but for --check
     void (*refresh)(GmRun *run);            // after missing values were drawn: sums of responses

@@ -213,6 +213,23 @@ check("m is computed from a response" in said, "a definition of responses is ref
 bounds = program("bounds", "data { int N; vector<lower=0>[N] t; }\nprior { mu ~ normal(0, 1); }\nlikelihood { t ~ normal(mu, 1); }\n")
 said = said_by(bounds, "calibrate", give("bounds.json", t=[1, None, 2]), "--sims", "20", "-q", status=2)
 check("t has missing values and bounds" in said, "missing values between bounds are refused", said)
+# Which values are censored, and between which ends, is not part of the model; what they are before is.
+ends = program("ends", "data { int N; vector[N] y, lo, hi; }\nprior { mu ~ normal(0, 1); }\n"
+               "likelihood { for (i in 1:N) y[i] ~ normal(mu, 1) C[lo[i], hi[i]]; }\n")
+censored = give("ends.json", y=[1, None], lo=[0, 2], hi=[3, 9])
+for command in (("calibrate",), ("simulate", "mu=1", "-o", "ends")):
+    said = said_by(ends, *command, censored, status=2)
+    check("y: which of its values are censored" in said, "%s of censored values is refused" % command[0], said)
+run(ends, "prior", censored, "-o", "ends_prior", "-q", "--no-summary")
+# A response is an argument, and an end of the support, of another: with the data of both.
+pairs = program("caught", "data { int N; int<lower=0> n[N], k[N]; }\nprior { lambda ~ gamma(2, 0.5); p ~ beta(2, 2); }\n"
+                "likelihood { for (i in 1:N) { n[i] ~ poisson(lambda); k[i] ~ binomial(n[i], p); } }\n")
+caught = give("caught.json", n=[5, 3, 4], k=[2, 1, 4])
+run(pairs, "prior", caught, "-o", "caught_prior", "-q", "--no-summary")
+run(pairs, "simulate", "lambda=5", "p=0.4", caught, "-o", "caught")
+drawn = json.load(open("caught_1.json"))
+check(all(k <= n for n, k in zip(drawn["n"], drawn["k"])), "k is drawn of the n that was drawn", str(drawn))
+run(pairs, "calibrate", caught, "--sims", "200", "--seed", "4", "-q")
 said = said_by(schools, "calibrate", data, "--device", "gpu", status=2)
 check("on the CPU" in said, "a GPU is refused", said)
 
