@@ -204,6 +204,11 @@ def misuse():
     changed("cut_1.csv", lambda t: t[:5000])
     changed("few_1.csv", lambda t: "\n".join(line for line in t.splitlines() if line[0] != "#").split("\n", 8)[0] + "\n" +
             "\n".join([line for line in t.splitlines() if line[0] != "#"][1:6]) + "\n")
+    changed("ends_1.csv", lambda t: "\n".join(t.splitlines()[:-40]) + "\n")
+    said = run(gmc, "summary", "ends").stderr
+    check("where its header says" in said, "a file that is cut off between two lines is said to be so", said)
+    said = run(gmc, "summary", "line_1.csv").stderr
+    check("where its header says" not in said, "a whole file is not", said)
     rows = LEVEL.replace("for (i in 1:N) u", "for (i in 1:N - 1) u")
     make("shorter", rows, {"y": [1.0, 2.0, 0.5, 3.0], "u": [1.0, 2.0, 0.5, 3.0]}, "--log-lik", "--no-summary")
     refused("loo", "mixture", said="have no log-likelihoods")

@@ -15,7 +15,7 @@
 
 typedef struct ChainFile {
     const char *path;
-    char *header, *model, *generator, *method, *warmup, *thin, *seed, *id, *depth;
+    char *header, *model, *generator, *method, *samples, *warmup, *thin, *seed, *id, *depth;
     long rows, n_columns, room;
     long before;  // rows of warm-up that were dropped
     double *x;    // [draw][column]
@@ -49,6 +49,7 @@ static void take_comment(ChainFile *f, const char *line)
     take_setting(line, "model", &f->model);
     take_setting(line, "generator", &f->generator);
     take_setting(line, "method", &f->method);
+    take_setting(line, "num_samples", &f->samples);
     take_setting(line, "num_warmup", &f->warmup);
     take_setting(line, "thin", &f->thin);
     take_setting(line, "seed", &f->seed);
@@ -130,6 +131,7 @@ static void close_file(ChainFile *f)
     free(f->model);
     free(f->generator);
     free(f->method);
+    free(f->samples);
     free(f->warmup);
     free(f->thin);
     free(f->seed);
@@ -193,6 +195,14 @@ static bool go_together(const ChainFile *file, int n)
             }
     }
     return true;
+}
+
+// Fewer draws than a file says are those of a run that was stopped, or of a file that was cut off between two lines.
+static void tell_shorter(const ChainFile *f)
+{
+    const long samples = f->samples ? strtol(f->samples, NULL, 10) : 0, thin = f->thin ? strtol(f->thin, NULL, 10) : 1;
+    if (samples <= 0 || thin <= 0 || f->rows >= samples / thin) return;
+    gm_error("%s: it has %ld draws where its header says %ld: the run was stopped, or the file cut off", f->path, f->rows, samples / thin);
 }
 
 static long chain_number(const ChainFile *f)
@@ -517,6 +527,7 @@ bool gm_stored_open(GmStored *s, const GmModel *model, char **paths, int n)
         good = read_file(&file[c]);
     }
     good = good && go_together(file, n) && order_chains(file, n);
+    if (good) tell_shorter(&file[0]);
     if (good) gather(s, model, file);
     for (int c = 0; c < n; c++) close_file(&file[c]);
     free(file);
