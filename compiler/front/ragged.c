@@ -409,14 +409,14 @@ static void define_places(Ragged *r)
     for (int i = 0; i < r->lengths.n; i++) {
         Rows *rows = r->lengths.item[i];
         if (!rows->used) continue;
-        const char *n = rows->lengths;
+        const char *n = rows->lengths, *g = free_name(r, intern("g"));
         rows->first = free_name(r, intern(arena_printf(r->a, "%s_first", n)));
         rows->last = free_name(r, intern(arena_printf(r->a, "%s_last", n)));
         const char *text = arena_printf(r->a,
-                                        "let {\n  for (g in 1:%s) %s[g] = (g > 1 ? %s[g - 1] : 0) + %s[g];\n"
-                                        "  for (g in 1:%s) %s[g] = %s[g] - %s[g] + 1;\n}\n",
-                                        ast_text(r->a, rows->count), rows->last, rows->last, n, ast_text(r->a, rows->count), rows->first,
-                                        rows->last, n);
+                                        "let {\n  for (%s in 1:%s) %s[%s] = (%s > 1 ? %s[%s - 1] : 0) + %s[%s];\n"
+                                        "  for (%s in 1:%s) %s[%s] = %s[%s] - %s[%s] + 1;\n}\n",
+                                        g, ast_text(r->a, rows->count), rows->last, g, g, rows->last, g, n, g, g,
+                                        ast_text(r->a, rows->count), rows->first, g, rows->last, g, n, g);
         Model *m = NULL;
         Source *source = source_from_string(r->a, arena_printf(r->a, "rows of %s", n), text);
         source->order = 1 << 20;
