@@ -51,7 +51,8 @@ predict { for (g in 1:G) { m[g] = sum(i in first[g]:last[g], u[i] * t[i]); v[g] 
      EDGES, FIELD + "latent { sum_to_zero_vector[N] u; }\nlikelihood { z ~ normal(b + u, 0.5);\n"
      "  target += (N - 1) * (log(tau) - log(2 * pi())) / 2 - tau * sum(e in 1:E, square(u[node1[e]] - u[node2[e]])) / 2; }\n"),
     ("ar1", SERIES, CURVE + "latent { vector[N] u ~ ar1(f, s); }\n" + SEEN,
-     SERIES, CURVE + "latent { vector[N] u; }\n" + SEEN + "likelihood { target += (N > 0 ? log1m(square(f)) / 2 - (1 - square(f)) * square(u[1]) / (2 * square(s)) : 0)\n"
+     SERIES, CURVE + "latent { vector[N] u; }\n" + SEEN
+     + "likelihood { target += (N > 0 ? log1m(square(f)) / 2 - (1 - square(f)) * square(u[1]) / (2 * square(s)) : 0)\n"
      "  - N * " + HALF + " - sum(t in 2:N, square(u[t] - f * u[t - 1])) / (2 * square(s)); }\n"),
     ("rw1", SERIES, CURVE + "latent { vector[N] u ~ rw1(s); }\n" + SEEN,
      SERIES, CURVE + "latent { vector[N] u; }\n" + SEEN + "likelihood { target += -fmax(N - 1, 0) * " + HALF
