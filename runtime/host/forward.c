@@ -61,6 +61,43 @@ bool gm_forward_draw(const GmModel *model, GmMemory *m, const GmData *d, GmRun *
     return true;
 }
 
+char *gm_forward_outside(const GmModel *model, const GmMemory *m, const GmData *d, int chain)
+{
+    for (int f = 0; f < model->n_data; f++) {
+        const GmShape *s = &d->shape[f];
+        const int imputed = model->data[f].imputed_field - 1;
+        if (imputed < 0 || !gm_is_drawn_response(model, f)) continue;
+        const void *drawn = gm_state_array(model, m, chain, imputed);
+        const GmMissing *missing = &d->missing_in_files[f];
+        for (long i = 0, k = 0; i < gm_shape_size(s); i++) {
+            if (k < missing->count && missing->index[k] == i) {  // in ascending order; it stays missing
+                k++;
+                continue;
+            }
+            const double x = number_at(&model->data[f], drawn, i);
+            if (!(x < s->lower || x > s->upper)) continue;
+            const bool below = x < s->lower;
+            const double end = below ? s->lower : s->upper;
+            char *name = gm_element_name(model->data[f].name, s->rank, s->dim, i);
+            char *says = gm_format("%s = %.6g was drawn, %s its declared bound %.6g: its law reaches beyond. Truncate the law, "
+                                   "T[%s%.6g%s], or declare %s without the bound",
+                                   name, x, below ? "below" : "above", end, below ? "" : ", ", end, below ? ", " : "",
+                                   model->data[f].name);
+            free(name);
+            return says;
+        }
+    }
+    return NULL;
+}
+
+bool gm_forward_readable(const GmModel *model, const GmMemory *m, const GmData *d, int chain)
+{
+    char *outside = gm_forward_outside(model, m, d, chain);
+    if (outside) gm_error("%s", outside);
+    free(outside);
+    return !outside;
+}
+
 void gm_forward_hint(const GmModel *model, const GmData *d)
 {
     for (int f = 0; f < model->n_data; f++) {
@@ -293,7 +330,8 @@ int gm_simulate(const GmModel *model, GmMemory *m, const GmData *d, const GmOpti
             gm_fault_print(model, m, NULL);
             gm_forward_hint(model, d);
             status = GM_EXIT_FAULT;
-        } else if (!write_data(model, m, d, o->output, k) || !write_truth(model, m, o->output, k)) status = GM_EXIT_FAULT;
+        } else if (!gm_forward_readable(model, m, d, one.chain)) status = GM_EXIT_FAULT;
+        else if (!write_data(model, m, d, o->output, k) || !write_truth(model, m, o->output, k)) status = GM_EXIT_FAULT;
     }
     if (status == GM_EXIT_OK)
         gm_note("data: %s_1.json%s, with the parameters in %s_1_truth.json%s; seed %llu", o->output, sets > 1 ? ", ..." : "", o->output,

@@ -938,6 +938,9 @@ bool gm_forward_possible(const GmModel *model, const GmOptions *o);     // wheth
 bool gm_forward_is_parameter(const GmModel *model, const char *input);  // NAME=VALUE of an unknown
 // One draw of all unknowns that are not given and of all responses, into the state of one->chain. false: a fault, which is not said yet.
 bool gm_forward_draw(const GmModel *model, GmMemory *m, const GmData *d, GmRun *one);
+// What is drawn of a response beyond its declared bounds, so that no run would read it: a sentence that the caller frees. NULL: nothing.
+char *gm_forward_outside(const GmModel *model, const GmMemory *m, const GmData *d, int chain);
+bool gm_forward_readable(const GmModel *model, const GmMemory *m, const GmData *d, int chain);  // false: there is some, which is said
 void gm_forward_hint(const GmModel *model, const GmData *d);  // after a fault of it: what may be the cause
 int gm_simulate(const GmModel *model, GmMemory *m, const GmData *d, const GmOptions *o, const GmRun *run);  // the status to exit with
 

@@ -266,6 +266,12 @@ static bool starts_by_chain(GmOptions *o)
     if (strchr(given, ',')) {
         for (const char *at = given;; at++) {
             const size_t length = strcspn(at, ",");
+            if (length == 0) {
+                gm_error("--init %s: file %d has no name", given, n + 1);
+                for (int k = 0; k < n && k < o->chains; k++) free(file[k]);
+                free(file);
+                return false;
+            }
             if (n < o->chains) file[n] = gm_format("%.*s", (int)length, at);
             n++;
             at += length;

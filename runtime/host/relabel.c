@@ -907,27 +907,42 @@ static bool alike(const GmModel *model, const GmData *data, const GmAlike *a)
     return true;
 }
 
+// Whether two or more components have names that may be permuted, with these data.
+static bool exchangeable(const GmModel *model, const GmMemory *m, const GmData *data, const GmLabels *l)
+{
+    bool can = !l->identified;
+    for (const GmAlike *a = l->alike; a && a->field && can; a++) can = alike(model, data, a);
+    for (const GmLabelled *v = l->fields; v->field && can; v++) can = !v->dims || m->shape[v->field - 1].dim[dimension_of(v->dims)] >= 2;
+    return can;
+}
+
+bool gm_depends_on_labels(const GmModel *model, const GmMemory *m, const GmData *data, int field)
+{
+    for (const GmLabels *l = model->labels; l && l->by; l++)
+        for (const GmLabelled *v = l->fields; v->field; v++)
+            if (v->field == field + 1 && (v->dims || v->values || v->lost) && exchangeable(model, m, data, l)) return true;
+    return false;
+}
+
 void gm_labels_note(FILE *to, const GmModel *model, const GmMemory *m, const GmData *data, const GmDraws *d)
 {
     for (const GmLabels *l = model->labels; l && l->by; l++) {
-        bool exchangeable = !l->identified, stored = false;
-        for (const GmAlike *a = l->alike; a && a->field && exchangeable; a++) exchangeable = alike(model, data, a);
+        if (!exchangeable(model, m, data, l)) continue;
+        bool stored = false;
         char *names = gm_copy_text("");
-        for (const GmLabelled *v = l->fields; v->field && exchangeable; v++) {
+        for (const GmLabelled *v = l->fields; v->field; v++) {
             bool shown = false;
             for (long c = 0; c < d->n_columns; c++) {
                 shown |= d->column[c].field == v->field - 1 && c < d->n_summarised;
                 stored |= d->column[c].field == l->by - 1;
             }
-            const int along = v->dims ? dimension_of(v->dims) : -1;
-            if (along >= 0 && m->shape[v->field - 1].dim[along] < 2) exchangeable = false;
             if (!shown || (!v->dims && !v->lost)) continue;
             char *more = gm_format("%s%s%s", names, *names ? ", " : "", model->state[v->field - 1].name);
             free(names);
             names = more;
         }
         const char *by = model->state[l->by - 1].name;
-        if (exchangeable && *names)
+        if (*names)
             fprintf(to,
                     "Warning: components have no order: permuting the labels of %s leaves the density as it is, so what is said above of "
                     "%s is about labels that may change within a chain and between chains. "

@@ -36,6 +36,8 @@ bool gm_scatter_write(const char *path, long points, const double *xy, const cha
 
 // `fit relabel DRAWS --by c`: the whole command. argv[0] names the program. The status to exit with.
 int gm_relabel(const GmModel *model, int argc, char **argv);
+// Whether draws of the state's field are about components that have no order, with these data.
+bool gm_depends_on_labels(const GmModel *model, const GmMemory *m, const GmData *data, int field);
 // A line for the summary of a run whose components are summarised although permuting them changes nothing.
 void gm_labels_note(FILE *to, const GmModel *model, const GmMemory *m, const GmData *data, const GmDraws *d);
 #endif

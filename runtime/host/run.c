@@ -518,18 +518,23 @@ static int sample_prior(Fit *f)
     for (int c = 0; c < o->chains; c++) gm_draws_begin(&f->draws, &f->run, NULL, NULL, c);
     GmRun one = f->run;
     one.inner_threads = 1;
+    char *outside = NULL;  // the first, if any
     for (long k = 0; k < o->samples && status == GM_EXIT_OK; k++) {
         for (one.chain = 0; one.chain < o->chains && status == GM_EXIT_OK; one.chain++) {
             one.sweep = k;
             if (!gm_forward_draw(f->model, &f->memory, &f->data, &one)) status = GM_EXIT_FAULT;
             else if (!keep(f, &one, &f->draws, k)) status = GM_EXIT_FAULT;
             if (gm_fault_raised()) status = GM_EXIT_FAULT;
+            if (status == GM_EXIT_OK && !outside && o->requests & GM_REPLICATES)
+                outside = gm_forward_outside(f->model, &f->memory, &f->data, one.chain);
         }
         if (status == GM_EXIT_OK) f->draws.kept = k + 1;
         if (!gm_netcdf_take(f->draws.netcdf, false)) status = GM_EXIT_FAULT;
         if (gm_interrupted()) status = GM_EXIT_INTERRUPTED;
     }
     f->sweeps = f->draws.kept;
+    if (outside) gm_error("prior: responses are drawn beyond their declared bounds, which do not truncate their laws. %s", outside);
+    free(outside);
     if (status == GM_EXIT_FAULT && gm_fault_raised()) {
         gm_fault_print(f->model, &f->memory, NULL);
         gm_forward_hint(f->model, &f->data);
@@ -561,6 +566,7 @@ static int simulate_once(void *of, long sim, double *truth)
         gm_forward_hint(f->model, &f->data);
         return GM_EXIT_FAULT;
     }
+    if (!gm_forward_readable(f->model, &f->memory, &f->data, 0)) return GM_EXIT_FAULT;
     // before definitions are computed, after which elements that no statement draws are 0
     for (int k = 0; k < f->model->n_data; k++)
         if (gm_is_drawn_response(f->model, k))
@@ -645,16 +651,37 @@ static bool may_be_calibrated(const Fit *f)
     return true;
 }
 
+// Chains call components that have no order as they like: where they are called otherwise than in the truth, ranks say nothing.
+static void tell_without_order(const Fit *f)
+{
+    char *names = gm_copy_text("");
+    for (int k = 0; k < f->model->n_state; k++) {
+        bool stored = false;
+        for (long c = 0; c < f->draws.n_columns; c++) stored |= f->draws.column[c].field == k;
+        if (!stored || !gm_depends_on_labels(f->model, &f->memory, &f->data, k)) continue;
+        char *more = gm_format("%s%s%s", names, *names ? ", " : "", f->model->state[k].name);
+        free(names);
+        names = more;
+    }
+    if (*names)
+        gm_error("calibrate: no ranks of %s: components have no order, and a chain may call them otherwise than the simulation did. "
+                 "Definitions that do not depend on it have ranks",
+                 names);
+    free(names);
+}
+
 static int calibrate(Fit *f)
 {
     const GmModel *model = f->model;
     if (!may_be_calibrated(f)) return GM_EXIT_USAGE;
+    tell_without_order(f);
     bool *compared = gm_alloc((size_t)f->draws.n_columns, sizeof *compared);
     const char **label = gm_alloc((size_t)f->draws.n_columns, sizeof *label);
     for (long c = 0; c < f->draws.n_columns; c++) {
         const int k = f->draws.column[c].field;
         label[c] = gm_column_label(&f->draws, model, &f->memory, c, '[');
-        compared[c] = k == GM_COLUMN_LP || (k >= 0 && model->state[k].role != GM_DIAGNOSTIC);
+        compared[c] = k == GM_COLUMN_LP || (k >= 0 && model->state[k].role != GM_DIAGNOSTIC &&
+                                                   !gm_depends_on_labels(model, &f->memory, &f->data, k));
     }
     const GmCalibrated all = {.of = f,
                               .columns = f->draws.n_columns,

@@ -207,6 +207,11 @@ def misuse():
     changed("ends_1.csv", lambda t: "\n".join(t.splitlines()[:-40]) + "\n")
     said = run(gmc, "summary", "ends").stderr
     check("where its header says" in said, "a file that is cut off between two lines is said to be so", said)
+    with open(os.path.join(work, "warm_1.csv"), "w") as f:      # as CmdStan writes it, where the draws of warm-up were not all written
+        f.write("# model = m\n# method = sample\n#     num_samples = 20\n#     num_warmup = 30\n#     save_warmup = true\n#     thin = 1\n"
+                "#     algorithm = hmc\nlp__,a\n" + "".join("%d,%d\n" % (-k % 7, k * k % 11) for k in range(25)))
+    said = run(gmc, "summary", "warm").stderr
+    check("ends within the draws of warm-up" in said, "so is one that ends in warm-up", said)
     said = run(gmc, "summary", "line_1.csv").stderr
     check("where its header says" not in said, "a whole file is not", said)
     rows = LEVEL.replace("for (i in 1:N) u", "for (i in 1:N - 1) u")

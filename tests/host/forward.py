@@ -220,16 +220,39 @@ censored = give("ends.json", y=[1, None], lo=[0, 2], hi=[3, 9])
 for command in (("calibrate",), ("simulate", "mu=1", "-o", "ends")):
     said = said_by(ends, *command, censored, status=2)
     check("y: which of its values are censored" in said, "%s of censored values is refused" % command[0], said)
-run(ends, "prior", censored, "-o", "ends_prior", "-q", "--no-summary")
+run(ends, "prior", censored, "-o", "ends_prior", "--overwrite", "-q", "--no-summary")
 # A response is an argument, and an end of the support, of another: with the data of both.
 pairs = program("caught", "data { int N; int<lower=0> n[N], k[N]; }\nprior { lambda ~ gamma(2, 0.5); p ~ beta(2, 2); }\n"
                 "likelihood { for (i in 1:N) { n[i] ~ poisson(lambda); k[i] ~ binomial(n[i], p); } }\n")
 caught = give("caught.json", n=[5, 3, 4], k=[2, 1, 4])
-run(pairs, "prior", caught, "-o", "caught_prior", "-q", "--no-summary")
-run(pairs, "simulate", "lambda=5", "p=0.4", caught, "-o", "caught")
+run(pairs, "prior", caught, "-o", "caught_prior", "--overwrite", "-q", "--no-summary")
+run(pairs, "simulate", "lambda=5", "p=0.4", caught, "-o", "caught", "--overwrite")
 drawn = json.load(open("caught_1.json"))
 check(all(k <= n for n, k in zip(drawn["n"], drawn["k"])), "k is drawn of the n that was drawn", str(drawn))
 run(pairs, "calibrate", caught, "--sims", "200", "--seed", "4", "-q")
+# Declared bounds of data do not truncate: what is drawn beyond them would be refused by a run. What is missing is not written.
+few = program("few", "data { int N; int<lower=0, upper=5> y[N]; }\nprior { l ~ gamma(4, 2); }\n"
+              "likelihood { for (i in 1:N) y[i] ~ poisson(l); }\n")
+beyond = give("few.json", y=[1, 2, 0])
+said = said_by(few, "simulate", "l=50", beyond, "-o", "few", "--overwrite", status=4)
+check(re.search(r"y\[1\] = \d+ was drawn, above its declared bound 5", said), "draws above a declared bound are refused", said)
+said = said_by(few, "calibrate", beyond, "--sims", "100", "--seed", "1", status=4)
+check("simulations gave no draws" in said and "above its declared bound 5" in said, "so they are in a calibration", said)
+said = run(few, "prior", beyond, "-o", "few_prior", "--overwrite", "-q", "--no-summary").stderr
+check("beyond their declared bounds" in said, "the prior has them, and says so", said)
+cut = program("cut", "data { int N; int<lower=0, upper=5> y[N]; }\nprior { l ~ gamma(4, 2); }\n"
+              "likelihood { for (i in 1:N) y[i] ~ poisson(l) T[, 5]; }\n")
+run(cut, "simulate", "l=50", beyond, "-o", "cut", "--overwrite")
+check(max(json.load(open("cut_1.json"))["y"]) <= 5, "a truncated law keeps within them")
+# Components have no order: only what does not depend on it has ranks. With an order they all have.
+two = "data { int N; real y[N]; }\nprior { %s w ~ dirichlet([2, 2]); s ~ gamma(4, 4); }\n" \
+    "likelihood { for (i in 1:N) y[i] ~ mixture(w, normal(mu, s)); }\n"
+shown = give("two.json", y=[-2, -1, -2.5, 2, 1, 2.5, 3, -1.5])
+for name, prior, ranked in (("apart", "for (k in 1:2) mu[k] ~ normal(0, 3);", False), ("order", "ordered[2] mu ~ normal(0, 3);", True)):
+    fit = program(name, two % prior)
+    done = run(fit, "calibrate", shown, "--sims", "200", "--seed", "3")
+    check(("no ranks of mu, w" in done.stderr) != ranked and ("mu[1]" in done.stdout) == ranked and "s " in done.stdout,
+          "ranks of components: %s" % ranked, done.stderr + done.stdout)
 said = said_by(schools, "calibrate", data, "--device", "gpu", status=2)
 check("on the CPU" in said, "a GPU is refused", said)
 

@@ -251,7 +251,7 @@ check("# model = nuts\n" in read("listed_1.csv"), "a model without a name is cal
 record = json.loads(read("listed_run.json"))
 check([d["file"] for d in record["data"]] == ["long.json", "low.json", "high.json"], "the record has both", record["data"])
 write("half.json", json.dumps({"m": 5.0})), write("pair_1.json", json.dumps({"m": 5.0}))
-for given, says in (("low.json,high.json,low.json", "3 files, and 2 chains"),
+for given, says in (("low.json,high.json,low.json", "3 files, and 2 chains"), (",low.json", "file 1 has no name"),
                     ("low.json,half.json", "half.json has no s, and low.json has"),
                     ("pair", "there is no pair_2.json, and there is pair_1.json"), ("low.json,none.json", "none.json")):
     status, text = ended("nuts", "none", "--init", given)

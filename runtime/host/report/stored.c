@@ -15,7 +15,7 @@
 
 typedef struct ChainFile {
     const char *path;
-    char *header, *model, *generator, *method, *samples, *warmup, *thin, *seed, *id, *depth;
+    char *header, *model, *generator, *method, *samples, *warmup, *saved, *algorithm, *thin, *seed, *id, *depth;
     long rows, n_columns, room;
     long before;  // rows of warm-up that were dropped
     double *x;    // [draw][column]
@@ -51,6 +51,8 @@ static void take_comment(ChainFile *f, const char *line)
     take_setting(line, "method", &f->method);
     take_setting(line, "num_samples", &f->samples);
     take_setting(line, "num_warmup", &f->warmup);
+    take_setting(line, "save_warmup", &f->saved);
+    take_setting(line, "algorithm", &f->algorithm);
     take_setting(line, "thin", &f->thin);
     take_setting(line, "seed", &f->seed);
     take_setting(line, "id", &f->id);
@@ -133,6 +135,8 @@ static void close_file(ChainFile *f)
     free(f->method);
     free(f->samples);
     free(f->warmup);
+    free(f->saved);
+    free(f->algorithm);
     free(f->thin);
     free(f->seed);
     free(f->id);
@@ -197,10 +201,19 @@ static bool go_together(const ChainFile *file, int n)
     return true;
 }
 
-// Fewer draws than a file says are those of a run that was stopped, or of a file that was cut off between two lines.
+static long number_of(const char *setting, long otherwise) { return setting ? strtol(setting, NULL, 10) : otherwise; }
+
+// Fewer draws than a file says are those of a run that was stopped, or of a file that was cut off between two lines. Draws of warm-up that
+// are saved come first, and a line ends them.
 static void tell_shorter(const ChainFile *f)
 {
-    const long samples = f->samples ? strtol(f->samples, NULL, 10) : 0, thin = f->thin ? strtol(f->thin, NULL, 10) : 1;
+    const long samples = number_of(f->samples, 0), thin = number_of(f->thin, 1);
+    const bool saved = f->saved && (strcmp(f->saved, "1") == 0 || strcmp(f->saved, "true") == 0),
+               adapts = f->algorithm && strcmp(f->algorithm, "hmc") == 0;
+    if (samples > 0 && saved && adapts && f->before == 0 && number_of(f->warmup, 0) > 0) {
+        gm_error("%s: it ends within the draws of warm-up that are saved: the run was stopped, or the file cut off", f->path);
+        return;
+    }
     if (samples <= 0 || thin <= 0 || f->rows >= samples / thin) return;
     gm_error("%s: it has %ld draws where its header says %ld: the run was stopped, or the file cut off", f->path, f->rows, samples / thin);
 }
