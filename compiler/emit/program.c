@@ -36,6 +36,7 @@ static Entry entry_of(const Out *o, const Program *p, const Update *s)
     const char *note = s->imputes                     ? ", if values are missing"
                        : s->joint < 0                 ? ", where these are not drawn jointly"
                        : s->when == WITHOUT_GRADIENTS ? " *"
+                       : is_instead(s) && s->collapsed ? ", auxiliaries integrated out"
                        : s->when == ON_CPU            ? ", on a CPU"
                        : s->when == ON_GPU            ? ", on a GPU"
                                                       : "";
@@ -74,13 +75,6 @@ static void emit_entries(const Out *o, const Entry *entry, int n)
              entry[i].note);
 }
 
-static bool has_auxiliaries(const Graph *g)
-{
-    for (int i = 0; i < g->nvars; i++)
-        if (g->vars[i]->kind == VAR_AUXILIARY && !g->vars[i]->hidden) return true;
-    return false;
-}
-
 static void emit_banner(Out *o, const Program *p, const char *source)
 {
     Entry *entry = NEW_N(o->arena, Entry, 2 * p->nupdates + 1);
@@ -103,8 +97,7 @@ static void emit_banner(Out *o, const Program *p, const char *source)
     emit_entries(o, entry, separate);
     if (chosen) {
         line(o, "// Where method selection prefers it, NUTS (Hoffman and Gelman 2014) takes the place of the updates marked *, in all "
-                "sweeps or most%s:",
-             has_auxiliaries(o->g) ? "; auxiliaries are integrated out" : "");
+                "sweeps or most:");
         emit_entries(o, entry + separate, n - separate);
     }
     line(o, "//");

@@ -292,8 +292,8 @@ void along_group_move(Lower *p, const Update *s)
     if (haar) map_put(p->g->arena, &p->cited, "Haar", p);
     note(p,
          haar && !explained && !p->g->lesson
-             ? "The group move by %s is applied. Its law above is the joint density where this leads, times the Jacobian and the Haar "
-               "measure, 1/%s (Liu and Sabatti 2000)"
+             ? "The group move by %s is applied. Its law is the joint density there, times the Jacobian and the Haar measure, 1/%s (Liu "
+               "and Sabatti 2000)"
              : "The group move by %s is applied (Liu and Sabatti 2000)",
          o->by->name, o->by->name);
     Kernel *k = open_kernel(p, KERNEL_TEAM,

@@ -509,7 +509,9 @@ static void improper(Graph *g, const Var *v)
     for (int i = 0; i < of.n; i++)
         if (of.factor[i]->ordered != v && of.factor[i]->region != v) return;
     if (is_compact(v) || v->kind == VAR_AUXILIARY || v->sites) return;
-    diag_help(diag(g->diags, v->span, DIAG_E0509, v->name), "give it a distribution, or both bounds; or leave it out");
+    diag_help(diag(g->diags, v->span, DIAG_E0509, v->name),
+              v->constraint == CONSTRAINT_NONE ? "give it a distribution, or both bounds; or leave it out"
+                                               : "give it a distribution, or leave it out");
 }
 
 // Unknowns that an update has to be found for, each with the form of its conditional.

@@ -8,8 +8,8 @@
 //   tau^-2          ~ gamma(shape, rate)                            draw_tau             model.gm:11 *
 //   scale_tau       ~ normal(mean, 1 / sqrt(precision)), truncated  draw_scale_tau       model.gm:11 *
 //   shift_mu_theta  ~ normal(mean, 1 / sqrt(precision))             draw_shift_mu_theta  model.gm:10 *
-// Where method selection prefers it, NUTS (Hoffman and Gelman 2014) takes the place of the updates marked *, in all sweeps or most; auxiliaries are integrated out:
-//   (mu, tau, theta)  drawn jointly by Hamiltonian Monte Carlo  density_mu  model.gm:10
+// Where method selection prefers it, NUTS (Hoffman and Gelman 2014) takes the place of the updates marked *, in all sweeps or most:
+//   (mu, tau, theta)  drawn jointly by Hamiltonian Monte Carlo  density_mu  model.gm:10, auxiliaries integrated out
 //
 // In kernels `d` is the data, `s` the state of one chain, and `at` the place in the run, which is the key of the random numbers.
 // Subscripts count from 1 in comments, as in the model, and from 0 in the code. *s->x is a number, s->x[k] an element.
@@ -116,7 +116,7 @@ KERNEL_TEAM(draw_scale_tau) {
     TEAM_DRAW(scale_tau, 0, NORMAL_WITHIN(h, precision, 0, INFINITY));
 }
 
-// The group move by scale_tau is applied. Its law above is the joint density where this leads, times the Jacobian and the Haar measure, 1/scale_tau (Liu and Sabatti 2000)
+// The group move by scale_tau is applied. Its law is the joint density there, times the Jacobian and the Haar measure, 1/scale_tau (Liu and Sabatti 2000)
 KERNEL_TEAM(move_tau) {
     ONE_LANE *s->tau = *s->tau * *s->scale_tau;
     ALONG (j, d->J) s->theta[j] = *s->mu + *s->scale_tau * (s->theta[j] - *s->mu);

@@ -4,8 +4,8 @@
 //   y[k]           every value weighed by its density              impute_y       model.gm:7, if values are missing
 //   z_y[k]         ~ normal(mean, 1 / sqrt(precision)), truncated  draw_z_y       model.gm:14 *
 //   (alpha, beta)  ~ joint normal                                  collect_alpha  model.gm:10 *
-// Where method selection prefers it, NUTS (Hoffman and Gelman 2014) takes the place of the updates marked *, in all sweeps or most; auxiliaries are integrated out:
-//   (alpha, beta)  drawn jointly by Hamiltonian Monte Carlo  density_alpha  model.gm:10
+// Where method selection prefers it, NUTS (Hoffman and Gelman 2014) takes the place of the updates marked *, in all sweeps or most:
+//   (alpha, beta)  drawn jointly by Hamiltonian Monte Carlo  density_alpha  model.gm:10, auxiliaries integrated out
 //
 // In kernels `d` is the data, `s` the state of one chain, and `at` the place in the run, which is the key of the random numbers.
 // Subscripts count from 1 in comments, as in the model, and from 0 in the code. *s->x is a number, s->x[k] an element.

@@ -83,7 +83,7 @@ KERNEL_TEAM(draw_scale_b) {
     TEAM_DRAW(scale_b, 0, POWER_GIG(1, order, psi, chi));
 }
 
-// The group move by scale_b is applied. Its law above is the joint density where this leads, times the Jacobian and the Haar measure, 1/scale_b (Liu and Sabatti 2000)
+// The group move by scale_b is applied. Its law is the joint density there, times the Jacobian and the Haar measure, 1/scale_b (Liu and Sabatti 2000)
 KERNEL_TEAM(move_b) {
     ONE_LANE *s->b = *s->b / *s->scale_b;
     ALONG (i, d->N) s->theta[i] = *s->scale_b * s->theta[i];
