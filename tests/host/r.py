@@ -16,9 +16,10 @@ from programs import check, failures
 gmc, script, work = (os.path.abspath(a) for a in sys.argv[1:4])
 os.makedirs(work, exist_ok=True)
 os.chdir(work)
-lacks = not shutil.which("Rscript") or subprocess.run(["Rscript", "-e", "library(posterior); library(loo)"], capture_output=True).returncode
+lacks = not shutil.which("Rscript") or subprocess.run(["Rscript", "-e", "library(posterior); library(loo); library(jsonlite)"],
+                                                      capture_output=True).returncode
 if lacks:
-    print("not run: R with the packages posterior and loo is not here (apt-get install r-cran-posterior r-cran-loo)")
+    print("not run: R with the packages posterior and loo is not here (apt-get install r-cran-posterior r-cran-loo r-cran-jsonlite)")
     sys.exit(0)
 MODEL = """data { int N; vector[N] x; vector[N] y; }
 prior { a ~ normal(0, 5); b ~ normal(0, 5); s ~ half_normal(0, 2); }
@@ -49,4 +50,11 @@ se = math.sqrt(len(elpd) * sum((e - mean)**2 for e in elpd) / (len(elpd) - 1))
 for what, one in (("elpd_loo", sum(elpd)), ("p_loo", sum(p["p_loo"] for p in points)), ("se", se)):
     # loo 2.5 fits the tail on another grid, and has its own rule for effective sizes
     check(math.isclose(one, theirs[what, "y"], rel_tol=0, abs_tol=0.01), what, one, theirs[what, "y"])
+rats = os.path.join(os.path.dirname(os.path.abspath(script)), "..", "..", "examples", "hierarchical_normal")
+subprocess.run([gmc, "-q", "--no-device", os.path.join(rats, "hierarchical_normal.gm"), "-o", "rats"], check=True)
+subprocess.run(["./rats", os.path.join(rats, "rats.json"), "--method", "nuts", "--samples", "1000", "--seed", "1", "-q", "--no-summary",
+                "--overwrite", "-o", "nuts"], check=True)
+said = subprocess.run(["Rscript", "--vanilla", os.path.join(os.path.dirname(os.path.abspath(script)), "files.R"), gmc,
+                       *["nuts_%d.csv" % c for c in (1, 2, 3, 4)]], capture_output=True, text=True)
+check(said.returncode == 0 and said.stdout.strip().endswith(" 0 failed"), "R reads what NUTS wrote", said.stdout + said.stderr.strip()[-400:])
 sys.exit(failures() > 0)
