@@ -56,5 +56,6 @@ subprocess.run(["./rats", os.path.join(rats, "rats.json"), "--method", "nuts", "
                 "--overwrite", "-o", "nuts"], check=True)
 said = subprocess.run(["Rscript", "--vanilla", os.path.join(os.path.dirname(os.path.abspath(script)), "files.R"), gmc,
                        *["nuts_%d.csv" % c for c in (1, 2, 3, 4)]], capture_output=True, text=True)
-check(said.returncode == 0 and said.stdout.strip().endswith(" 0 failed"), "R reads what NUTS wrote", said.stdout + said.stderr.strip()[-400:])
+check(said.returncode == 0 and said.stdout.strip().endswith(" 0 failed"), "R reads what NUTS wrote",
+      said.stdout + said.stderr.strip()[-400:])
 sys.exit(failures() > 0)
