@@ -76,7 +76,7 @@ static bool is_wide_data(const Program *p, const Var *v) { return v->rank && v->
 
 // ---- members of Data and State, and streams ----
 
-enum { ROW = 100, NOTES = 40, MOST_SHORT = 116 };  // columns: where a list of names goes on in the next row, and where notes begin
+enum { ROW = 100, NOTES = 40, MOST_SHORT = 116, BLOCK_ROW = 136 };  // columns: where a list of names goes on in the next row, and where notes begin
 
 // A list of names that are declared together, in rows.
 typedef struct Names {
@@ -218,6 +218,26 @@ static void emit_streams(Out *o, const Program *p)
     if (c.n) emit_enum(o, &c, "streams of random numbers");
 }
 
+// What stands for unknowns whose names are too many, or too long, to be part of others: those that a member is called by.
+static void emit_block_names(const Out *o, const Program *p, bool shown)
+{
+    for (int b = 0; b < p->nblocks; b++) {
+        const NamedBlock *block = &p->block[b];
+        bool any = false;
+        for (int i = 0; i < p->nstate; i++) any |= (!shown || p->state[i].shown) && strstr(p->state[i].var->name, block->name);
+        for (int i = 0; i < p->nupdates; i++) any |= (!shown || p->updates[i].shown) && strstr(p->updates[i].function, block->name);
+        if (!any) continue;
+        const char *row = text(o, "// %s:", block->name);
+        for (int i = 0; i < block->n; i++) {
+            const char *more = text(o, "%s %s%s", row, c_name(o, block->var[i]->name), i + 1 < block->n ? "," : "");
+            const bool full = strlen(more) > BLOCK_ROW;
+            if (full) line(o, "%s", row);
+            row = full ? text(o, "//     %s%s", c_name(o, block->var[i]->name), i + 1 < block->n ? "," : "") : more;
+        }
+        line(o, "%s", row);
+    }
+}
+
 void emit_structs(Out *o, const Program *p)
 {
     Member *member = NEW_N(o->arena, Member, p->ndata + p->ntotals + p->nstate + 1);
@@ -233,6 +253,7 @@ void emit_structs(Out *o, const Program *p)
     emit_numbers(o, "DATA", "fields of Data", p->data, p->ndata);
     NOTED ("} State;", "  // of one chain", "typedef struct State") {
         for (int i = 0; i < p->nstate; i++) member[i] = state_member(o, p, p->state[i].var);
+        emit_block_names(o, p, false);
         emit_members(o, member, p->nstate, SORTS);
     }
     blank(o);
@@ -290,6 +311,7 @@ void emit_lesson_structs(Out *o, const Program *p)
     for (int i = 0; i < p->ntotals; i++)
         member[n++] = (Member){.type = "long", .name = text(o, "%s%d", p->total_name, i + 1), .note = ex_quote(o->arena, p->total[i])};
     if (n) emit_short_struct(o, "data", "d", member, n);
+    emit_block_names(o, p, true);
     n = lesson_members(o, p, p->state, p->nstate, false, member);
     emit_short_struct(o, "state", "s", member, n);
     emit_streams(o, p);

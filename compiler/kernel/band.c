@@ -363,7 +363,7 @@ static int known_size(double times, const Expr *size, int unknown)
 void update_band(Lower *p, const Update *s)
 {
     const Band *w = s->gaussian.band;
-    const char *stem = s->block[0]->name;
+    const char *stem = block_name(p, s->block, s->nblock);
     BandPlace b = {.update = s, .band = w, .row = ex_mul2(ex_num(w->lag + 1), w->width)};
     int ninnovations = w->nchain;
     if (s->gaussian.innovations) innovation_vars(s->gaussian.innovations, &ninnovations);

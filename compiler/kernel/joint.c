@@ -274,7 +274,7 @@ static void update_listed(Lower *p, BlockPlace *b, Var *x, Var *scale, int ndens
     const Update *s = b->update;
     const Rows *r = s->gaussian.rows;
     Var *first = s->block[0];
-    b->entries = fresh_var(&p->names, words(p, "entries_%s", first->name), VAR_SUM);
+    b->entries = fresh_var(&p->names, words(p, "entries_%s", block_name(p, s->block, s->nblock)), VAR_SUM);
     b->entries->rank = 2;
     b->entries->dim[0] = b->entries->dim[1] = size;
     b->entries->lowered.pattern = r->listed;
@@ -282,7 +282,7 @@ static void update_listed(Lower *p, BlockPlace *b, Var *x, Var *scale, int ndens
          "%s where the matrix has few elements that are not 0, or many columns: the diagonal apart from the rows, then each row over its "
          "standard deviation, with its target",
          s->description->what);
-    Kernel *list = open_kernel(p, KERNEL_ONCE, words(p, "list_rows_%s", first->name), "wide");
+    Kernel *list = open_kernel(p, KERNEL_ONCE, words(p, "list_rows_%s", block_name(p, s->block, s->nblock)), "wide");
     put_offsets(p, b, ndense, size);
     put_fill(p, b->h, (Count){1, {local_ref(b->n)}}, false);
     for (const BlockTerm *t = s->gaussian.terms; t; t = t->next)
@@ -323,15 +323,15 @@ static void update_sparse(Lower *p, const Update *s)
     const Var *first = s->block[0];
     Expr *size = ex_num(0);
     for (int i = 0; i < s->nblock; i++) size = ex_add2(size, size_of(s->block[i], 0));
-    b.entries = fresh_var(&p->names, words(p, "entries_%s", first->name), VAR_SUM);
+    b.entries = fresh_var(&p->names, words(p, "entries_%s", block_name(p, s->block, s->nblock)), VAR_SUM);
     b.entries->rank = 2;
     b.entries->dim[0] = b.entries->dim[1] = size;
     b.entries->lowered.pattern = s->gaussian.sparse;
-    b.h = work_array(p, ROLE_SYSTEM, words(p, "joint_shift_%s", first->name), 1, &size);
-    Var *x = s->nblock == 1 ? s->block[0] : work_array(p, ROLE_BLOCK, words(p, "joint_%s", first->name), 1, &size);
+    b.h = work_array(p, ROLE_SYSTEM, words(p, "joint_shift_%s", block_name(p, s->block, s->nblock)), 1, &size);
+    Var *x = s->nblock == 1 ? s->block[0] : work_array(p, ROLE_BLOCK, words(p, "joint_%s", block_name(p, s->block, s->nblock)), 1, &size);
     const RowSum *squares = fused_squares(p, s);
     Var *scale = squares              ? squares->scale
-                 : s->gaussian.scaled ? work_array(p, ROLE_TUNING, words(p, "scale_%s", first->name), 1, (Expr *[]){ex_num(3)})
+                 : s->gaussian.scaled ? work_array(p, ROLE_TUNING, words(p, "scale_of_%s", s->gaussian.scaled_latent->var->name), 1, (Expr *[]){ex_num(3)})
                                       : NULL;
     update_row_sums(p, s);
     comment_update(p, s);
@@ -343,7 +343,7 @@ static void update_sparse(Lower *p, const Update *s)
     bool whole = false;
     for (const BlockTerm *t = s->gaussian.terms; t; t = t->next) whole |= needs_own_array(t->coefficient, &t->loops);
     const bool by_lanes = !whole && !s->gaussian.listed && !s->gaussian.proposal;  // on a GPU
-    Kernel *collect = open_kernel(p, by_lanes ? KERNEL_TEAM : KERNEL_ONCE, words(p, "entries_%s", first->name), "wide");
+    Kernel *collect = open_kernel(p, by_lanes ? KERNEL_TEAM : KERNEL_ONCE, words(p, "entries_%s", block_name(p, s->block, s->nblock)), "wide");
     collect->terms = by_lanes ? s->gaussian.sparse : 0;
     put_offsets(p, &b, s->nblock, size);
     put_fill(p, b.h, (Count){1, {local_ref(b.n)}}, false);
@@ -372,7 +372,7 @@ static void update_sparse(Lower *p, const Update *s)
     with_number(l, s->gaussian.most_work);
     with_number(l, by_lanes);
     p->launches = of_update;
-    if (s->nblock > 1) put_places(p, s, x, s->nblock, words(p, "place_all_%s", first->name));
+    if (s->nblock > 1) put_places(p, s, x, s->nblock, words(p, "place_all_%s", block_name(p, s->block, s->nblock)));
     if (scale) put_rescale(p, s, scale, "rescale_all");
 }
 
@@ -394,7 +394,7 @@ void update_gaussian(Lower *p, const Update *s)
     // Blocks in place of a larger one may have their first variables in common: each has the name and the random numbers of its
     // plate.
     const Var *own = s->joint < 0 && s->gaussian.arrow ? s->block[s->nblock - 1] : s->block[0];
-    const char *stem = own->name;
+    const char *stem = block_name(p, s->block, s->nblock);
     const int ndense = s->nblock - s->gaussian.arrow;
     Expr *size = ex_num(0);
     for (int i = 0; i < ndense; i++) size = ex_add2(size, size_of(s->block[i], s->gaussian.nbatch));
@@ -415,7 +415,7 @@ void update_gaussian(Lower *p, const Update *s)
     Var *x = direct || by_lanes ? first : work_array(p, ROLE_BLOCK, words(p, "joint_%s", stem), 1, &size);
     const RowSum *squares = fused_squares(p, s);
     Var *scale = squares              ? squares->scale
-                 : s->gaussian.scaled ? work_array(p, ROLE_TUNING, words(p, "scale_%s", stem), 1, (Expr *[]){ex_num(3)})
+                 : s->gaussian.scaled ? work_array(p, ROLE_TUNING, words(p, "scale_of_%s", s->gaussian.scaled_latent->var->name), 1, (Expr *[]){ex_num(3)})
                                       : NULL;
     bool whole = false;
     for (const BlockTerm *t = s->gaussian.terms; t; t = t->next) whole |= needs_own_array(t->coefficient, &t->loops);

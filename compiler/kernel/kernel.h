@@ -509,6 +509,13 @@ typedef struct PricedSelection {  // a selection, and what a run needs to know t
     struct PricedSelection *next;
 } PricedSelection;
 
+// unknowns that are drawn together, and have arrays and kernels that are called by them: `name`, which their number is part of
+typedef struct NamedBlock {
+    const char *name;
+    int n;
+    Var *const *var;
+} NamedBlock;
+
 // what of the runtime the program uses: HMC; joint normals by its kernels, those with few entries, weighted sums of
 // squares; bands; states of chains, and those of several unknowns with a link for each
 typedef struct RuntimeParts {
@@ -532,7 +539,9 @@ typedef struct Program {
     const char *not_forward[2];    // why not: of unknowns, of responses. NULL: they can be drawn
     const char *not_as_data;       // why what is drawn of a response is no data set of the model. NULL: it is one
     int nwork, work_size;
-    Var **work;                // work arrays, one per chain
+    Var **work;  // work arrays, one per chain
+    int nblocks, blocks_size;
+    NamedBlock *block;         // that have a number in place of the names of their unknowns
     const Expr *row_bytes[2];  // rows and columns of the last matrix that a draw passes over; NULL: none
     const Expr *row_width;     // columns of all matrices that row passes read; NULL: none
     bool row_widths;           // they differ

@@ -84,37 +84,77 @@ static bool auxiliaries_in_selections(const Graph *g)
 }
 
 // The factors that only one of the two has.
-static void put_either(Lower *p, Var *lp, bool augmented)
+static bool put_either(Lower *p, Var *lp, bool augmented)
 {
-    Expr *checking = local_ref(local_new(p->g->arena, "CHECKING"));
-    Node *test = enter(p, NODE_IF);
-    test->test.condition = augmented ? checking : ex_call1("!", checking);
+    bool any = false;
     for (const Factor *f = p->g->factors; f; f = f->next)
-        if (factor_counts_at(f, 0, augmented) == false && factor_counts_at(f, 0, !augmented) && !ex_is_num(f->log_density, 0))
+        if (factor_counts_at(f, 0, augmented) == false && factor_counts_at(f, 0, !augmented) && !ex_is_num(f->log_density, 0)) {
             put_factor(p, f, lp);
-    leave(p, test);
+            any = true;
+        }
+    return any;
 }
 
-// Of a model that has been centred: the density is that of the model as written, but for --check, which compares updates.
-static void put_written(Lower *p, Var *lp)
-{
-    if (!p->g->written) return;
-    Node *test = enter(p, NODE_IF);
-    test->test.condition = ex_call1("!", local_ref(local_new(p->g->arena, "CHECKING")));
-    for (const Factor *f = p->g->written; f; f = f->next) put_factor(p, f, lp);
-    leave(p, test);
-}
-
-// With --check, that of elements that no statement has, which coefficients drawn category by category may have.
+// With --check, that of elements that no statement has, which joint normals may have.
 static void put_absent_density(Lower *p, Var *lp, Expr *element, const Loops *l, Expr *coefficient)
 {
     put(p, NODE_COMMENT)->text.lines = words(p, "elements of %s that no statement has", element->var->name);
-    Node *test = enter(p, NODE_IF);
-    test->test.condition = local_ref(local_new(p->g->arena, "CHECKING"));
     Node *sum = enter_nest(p, NODE_REDUCE, l, 0, NULL, NULL);
     put_assign(p, ASSIGN_ADD, place_local(lp), ex_mul2(coefficient, ex_pow(element, 2)));
     leave(p, sum);
+}
+
+static bool put_absent(Lower *p, Var *lp)
+{
+    bool any = false;
+    // written already: several blocks may draw a variable, each with the same density of such elements
+    bool *absent = NEW_N(p->g->arena, bool, p->g->nvars + 1);
+    for (const Update *s = p->g->updates; s; s = s->next)
+        for (const BlockTerm *t = s->kind == UPDATE_GAUSSIAN ? s->gaussian.terms : NULL; t; t = t->next) {
+            if (!t->absent || absent[t->ref[0]->var->id]) continue;
+            any = absent[t->ref[0]->var->id] = true;
+            put_absent_density(p, lp, t->ref[0], &t->loops, t->coefficient);
+        }
+    for (const Update *s = p->g->updates; s; s = s->next)
+        for (int i = 0; s->kind == UPDATE_CATEGORIES && i < s->categories->n; i++) {
+            Var *v = s->categories->var[i];
+            Loops l = {.n = v->rank};
+            Expr *element = var_element(p->g, v, l.index), *exists = v->exists;
+            if (!exists) continue;
+            for (int d = 0; d < v->rank; d++) exists = ex_replace_index(exists, v->own[d], ex_index(l.index[d]));
+            l.guard = ex_call1("!", exists);
+            put_absent_density(p, lp, element, &l, ex_num(-0.5));
+            any = true;
+        }
+    return any;
+}
+
+// What the density has with --check, which compares updates; and what it has without it: a model that has been centred has the density as
+// written.
+static void put_by_check(Lower *p, Var *lp, bool either)
+{
+    Expr *checking = local_ref(local_new(p->g->arena, "CHECKING"));
+    Node **const before = p->at;
+    Node *test = enter(p, NODE_IF);
+    test->test.condition = checking;
+    bool with = either && put_either(p, lp, true), without = false;
+    with |= put_absent(p, lp);
+    p->at = &test->otherwise;
+    without = either && put_either(p, lp, false);
+    for (const Factor *f = p->g->written; f; f = f->next) {
+        put_factor(p, f, lp);
+        without = true;
+    }
     leave(p, test);
+    if (with) return;
+    if (without) {
+        test->test.condition = ex_call1("!", checking);
+        test->body = test->otherwise;
+        test->otherwise = NULL;
+    } else {
+        *before = NULL;
+        p->at = before;
+    }
 }
 
 void lower_log_joint(Lower *p)
@@ -143,32 +183,7 @@ void lower_log_joint(Lower *p)
     }
     for (const Factor *f = p->g->factors; f; f = f->next)
         if (counts(p->g, f) && !(parts && for_part(p->g, f)) && (!either || factor_counts_at(f, 0, true))) put_factor(p, f, lp);
-    for (int k = 0; k < 2 && either; k++) put_either(p, lp, k == 0);
-    put_written(p, lp);
-    // written already: several blocks may draw a variable, each with the same density of such elements
-    bool *absent = NEW_N(p->g->arena, bool, p->g->nvars + 1);
-    for (const Update *s = p->g->updates; s; s = s->next)
-        for (const BlockTerm *t = s->kind == UPDATE_GAUSSIAN ? s->gaussian.terms : NULL; t; t = t->next) {
-            if (!t->absent || absent[t->ref[0]->var->id]) continue;
-            absent[t->ref[0]->var->id] = true;
-            put(p, NODE_COMMENT)->text.lines = words(p, "elements of %s that no statement has", t->ref[0]->var->name);
-            Node *test = enter(p, NODE_IF);
-            test->test.condition = local_ref(local_new(p->g->arena, "CHECKING"));
-            Node *sum = enter_nest(p, NODE_REDUCE, &t->loops, 0, NULL, NULL);
-            put_assign(p, ASSIGN_ADD, place_local(lp), ex_mul2(t->coefficient, ex_pow(t->ref[0], 2)));
-            leave(p, sum);
-            leave(p, test);
-        }
-    for (const Update *s = p->g->updates; s; s = s->next)
-        for (int i = 0; s->kind == UPDATE_CATEGORIES && i < s->categories->n; i++) {
-            Var *v = s->categories->var[i];
-            Loops l = {.n = v->rank};
-            Expr *element = var_element(p->g, v, l.index), *exists = v->exists;
-            if (!exists) continue;
-            for (int d = 0; d < v->rank; d++) exists = ex_replace_index(exists, v->own[d], ex_index(l.index[d]));
-            l.guard = ex_call1("!", exists);
-            put_absent_density(p, lp, element, &l, ex_num(-0.5));
-        }
+    put_by_check(p, lp, either);
     put(p, NODE_RESULT)->result.value = local_ref(lp);
     close_kernel(p);
     p->launches = &p->out->joint;

@@ -137,9 +137,11 @@ static void name_updates(Lower *p)
     for (int i = 0; i < p->out->nupdates; i++) {
         UpdateCode *code = &p->out->updates[i];
         const Update *s = code->update;
-        const Var *v = s->group_move ? s->group_move->by : proposal_of(s) ? proposal_of(s)->name : s->block[0];
+        const char *name = s->group_move   ? s->group_move->by->name
+                           : proposal_of(s) ? proposal_of(s)->name->name
+                                            : block_name(p, s->block, s->nblock);
         code->function =
-            kernel_name(p, words(p, "update_%s%s%s", s->imputes ? "missing_" : "", v->name, s->kind == UPDATE_NUTS ? "_by_hmc" : ""));
+            kernel_name(p, words(p, "update_%s%s%s", s->imputes ? "missing_" : "", name, s->kind == UPDATE_NUTS ? "_by_hmc" : ""));
     }
 }
 

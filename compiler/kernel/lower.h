@@ -109,6 +109,8 @@ Var *work_array(Lower *p, ArrayRole role, const char *name, int rank, Expr *cons
 Var *copy_array(Lower *p, const Var *of, const char *name);  // of data or a definition: with its size, type and home
 const char *number_of(const Lower *p, const Var *v);         // real or wide
 const char *kernel_name(Lower *p, const char *name);         // the same, with a number where another kernel has it
+// what arrays and kernels of unknowns that are drawn together are called by: mu_tau_theta; of many or long names block_1
+const char *block_name(Lower *p, Var *const *var, int n);
 Kernel *open_kernel(Lower *p, KernelKind kind, const char *name, const char *number);  // number: type of its locals
 bool close_kernel(Lower *p);                                                           // all passes; false: it is empty and was left out
 void each_kernel(Lower *p, void (*pass)(Lower *, Kernel *));                           // of setup, then of the sweep

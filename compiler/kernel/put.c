@@ -1,4 +1,5 @@
 // put.c -- a kernel in the making: its arrays, and its nodes, which are put one after the other where it goes on.
+#include <string.h>
 #include "lower.h"
 
 static Var *with_size(Lower *p, Var *v, int rank, Expr *const *dim)
@@ -19,6 +20,35 @@ Var *work_array(Lower *p, ArrayRole role, const char *name, int rank, Expr *cons
 Var *copy_array(Lower *p, const Var *of, const char *name)
 {
     return with_size(p, place_copy(p->out, fresh_var(&p->names, name, VAR_SUM), of), of->rank, of->dim);
+}
+
+enum { MOST_NAMES = 3, LONGEST_NAME = 20 };  // of a block that is called by all of its unknowns
+
+static bool is_block(const NamedBlock *b, Var *const *var, int n)
+{
+    return b->n == n && memcmp(b->var, var, sizeof *var * (size_t)n) == 0;
+}
+
+static bool is_name_of_model(const Graph *g, const char *name)
+{
+    for (int i = 0; i < g->nvars; i++)
+        if (strcmp(g->vars[i]->name, name) == 0) return true;
+    return false;
+}
+
+const char *block_name(Lower *p, Var *const *var, int n)
+{
+    Program *out = p->out;
+    const char *names = var[0]->name;
+    for (int i = 1; i < n; i++) names = words(p, "%s_%s", names, var[i]->name);
+    if (n == 1 || (n <= MOST_NAMES && strlen(names) <= LONGEST_NAME)) return names;
+    for (int i = 0; i < out->nblocks; i++)
+        if (is_block(&out->block[i], var, n)) return out->block[i].name;
+    ROOM(p->g->arena, out->block, out->nblocks, out->blocks_size);
+    NamedBlock *b = &out->block[out->nblocks++];
+    *b = (NamedBlock){words(p, "block_%d", out->nblocks), n, var};
+    while (is_name_of_model(p->g, b->name)) b->name = words(p, "%s_", b->name);
+    return b->name;
 }
 
 const char *number_of(const Lower *p, const Var *v) { return is_real(p->out, v) ? "real" : "wide"; }

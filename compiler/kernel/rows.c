@@ -227,7 +227,7 @@ static void plan_squares(Lower *p, RowSum *r)
     Expr *square = ex_replace_index(ex_mul2(s->gaussian.scaled_weight, ex_pow((Expr *)z, 2)), rows->index[0], ex_index(r->row));
     if (!only_own_row(square, z->var, r->row) || !still_holds(r->fused, s, square)) return;
     r->square = square;
-    r->scale = work_array(p, ROLE_TUNING, words(p, "scale_%s", s->block[0]->name), 1, (Expr *[]){ex_num(3)});
+    r->scale = work_array(p, ROLE_TUNING, words(p, "scale_of_%s", s->gaussian.scaled_latent->var->name), 1, (Expr *[]){ex_num(3)});
 }
 
 void plan_rows(Lower *p)

@@ -41,7 +41,7 @@ static bool is_draw(const Launch *l)
 void lower_scales(Lower *p, const Update *s, UpdateCode *code, Launch **own)
 {
     const Scales *of = s->gaussian.scales;
-    const char *stem = s->block[0]->name, *names = "";
+    const char *stem = block_name(p, s->block, s->nblock), *names = "";
     for (const RowSum *r = p->row_sums; r; r = r->next)
         for (int i = 0; i < of->n && r->update == s; i++)
             if (ex_mentions(r->weight, of->var[i])) return;  // graph/updates/scales.c leaves such out

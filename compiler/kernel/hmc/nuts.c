@@ -18,7 +18,7 @@ static void set_number(Launch *l, const char *name, double value)
 
 void update_nuts(Lower *p, const Update *s, UpdateCode *code)
 {
-    HmcBlock m = {.p = p, .update = s, .stem = s->block[0]->name};
+    HmcBlock m = {.p = p, .update = s, .stem = block_name(p, s->block, s->nblock)};
     Arena *a = p->g->arena;
     m.last_total = &m.totals;
     m.last_pending = &m.pending;
@@ -54,7 +54,7 @@ void update_nuts(Lower *p, const Update *s, UpdateCode *code)
     Expr *room = ex_add2(ex_num(NUTS_HEADER_ROOM), ex_mul2(ex_num(NUTS_VECTORS_ROOM), m.size));
     m.machine = work_array(p, ROLE_TUNING, words(p, "nuts_%s", m.stem), 1, &room);
     // the runtime names columns of the draws by what follows `moves_` (runtime/host/draws.c)
-    Var *diagnostics = work_array(p, ROLE_DIAGNOSTICS, words(p, "moves_%s", m.stem), 1, (Expr *[]){ex_num(NUTS_DIAGNOSTICS)});
+    Var *diagnostics = work_array(p, ROLE_DIAGNOSTICS, words(p, "moves_%s", s->block[0]->name), 1, (Expr *[]){ex_num(NUTS_DIAGNOSTICS)});
     put_ends(&m);
     put_enter(&m);
     Launches *const sweep = p->launches;
