@@ -7,7 +7,7 @@
 
 void emit_comment(Out *o, const Node *n) { line(o, "// %s", n->text.lines); }
 
-// A name whose line a lesson may share with others: `const double a = .., b = ..;`
+// A name whose line others may share: `const double a = .., b = ..;`
 static bool is_plain_let(const Node *n)
 {
     return n && n->kind == NODE_LET && n->let.value && !n->let.log_sum && strcmp(n->let.type, "long") != 0 &&
@@ -16,7 +16,7 @@ static bool is_plain_let(const Node *n)
 
 enum { MOST_SHARED = 110 };
 
-// The names from here on that fit on one line in a lesson; returns the last of them.
+// The names from here on that fit on one line; returns the last of them.
 static const Node *emit_lets(Out *o, const Node *n)
 {
     const char *all = NULL;
@@ -335,7 +335,7 @@ void emit_list(Out *o, const Node *list)
             scope_wrote(o->scope, n);
             continue;
         }
-        if (o->g->lesson && is_plain_let(n) && !begins_sum(o, n)) {
+        if (is_plain_let(n) && !begins_sum(o, n)) {
             n = emit_lets(o, n);
             continue;
         }

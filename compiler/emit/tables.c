@@ -76,7 +76,7 @@ static bool is_wide_data(const Program *p, const Var *v) { return v->rank && v->
 
 // ---- members of Data and State, and streams ----
 
-enum { ROW = 100, NOTES = 40, MOST_SHORT = 116, BLOCK_ROW = 136 };  // columns: where a list of names goes on in the next row, and where notes begin
+enum { ROW = 118, NOTES = 40, MOST_SHORT = 116, BLOCK_ROW = 136 };  // columns: where a list of names goes on in the next row, and where notes begin
 
 // A list of names that are declared together, in rows.
 typedef struct Names {

@@ -141,7 +141,16 @@ typedef struct Description {  // all text is in the model's names; NULL: nothing
     const char **line;     // shape = ..., rate = ...
     Statement *statement;  // the same as expressions
     DrawnFrom drawn;
-    const char *method;    // how it is drawn
+    // how the density becomes this law, where it is that of a power, x = sigma^-2, or of a group move
+    struct ChangedVariable {
+        Expr *of, *x;  // the unknown, and a name for its power; of NULL: there is none
+        double power;
+        Expr *density;  // log density of x by the law, up to a constant
+        const char *line;
+    } changed;
+    const char *measure;    // of a group move: Jacobian and Haar measure; NULL: there is none to be said
+    const char *J, *h, *x;  // of a joint normal: what its precision, its shift and its block are called
+    const char *method;     // how it is drawn
     const char *because;   // why so
     const char *elements;  // what runs in parallel
 } Description;

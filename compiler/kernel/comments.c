@@ -28,6 +28,22 @@ const char *loops_over(Lower *p, const Loops *l)
     return over;
 }
 
+enum { WIDTH = 150, MOST_LINES = 12 };  // of the comment above a kernel; --explain prints all of it
+enum { COLUMNS = 140, LEAST_COLUMNS = 70 };  // of a line, after which it goes on in the next one
+
+// Where a line of a comment ends: behind a comma or before a sign, else at any space.
+static int end_of_line(const char *s, int room)
+{
+    int space = 0, good = 0;
+    if ((int)strlen(s) <= room) return (int)strlen(s);
+    for (int i = 1; i <= room; i++) {
+        if (s[i] != ' ' || s[i - 1] == ' ') continue;
+        space = i;
+        if (strchr(",;:", s[i - 1]) || strchr("+-=~(", s[i + 1])) good = i;
+    }
+    return good >= LEAST_COLUMNS ? good : space ? space : (int)strcspn(s, " ");
+}
+
 void note(Lower *p, const char *format, ...)
 {
     char *s;
@@ -35,11 +51,15 @@ void note(Lower *p, const char *format, ...)
     va_start(ap, format);
     if (vasprintf(&s, format, ap) < 0) abort();
     va_end(ap);
-    p->comment = words(p, "%s// %s\n", p->comment ? p->comment : "", s);
+    int indent = (int)strspn(s, " ");
+    for (const char *rest = s; *rest;) {
+        const bool first = rest == s;
+        const int before = first ? 3 : 3 + indent + 4, n = end_of_line(rest, COLUMNS - before);
+        p->comment = words(p, "%s// %*s%.*s\n", p->comment ? p->comment : "", first ? 0 : indent + 4, "", n, rest);
+        rest += n + strspn(rest + n, " ");
+    }
     free(s);
 }
-
-enum { WIDTH = 150, MOST_LINES = 12 };  // of the comment above a kernel; --explain prints all of it
 
 const char *cut_line(Lower *p, const char *line) { return strlen(line) <= WIDTH ? line : words(p, "%.*s...", WIDTH - 3, line); }
 
@@ -85,6 +105,15 @@ static void comment_auxiliary(Lower *p, const Augmentation *rule, const Var *v)
     map_put(p->g->arena, &p->cited, rule->name, (void *)rule);
 }
 
+// What stands once in a program: how the density of a power becomes that of its unknown. The number of such comments is that of powers.
+static void comment_change(Lower *p, const Description *d)
+{
+    const char *key = intern(words(p, "power %g", d->changed.power));
+    if (!d->changed.line || map_get(&p->cited, key)) return;
+    map_put(p->g->arena, &p->cited, key, (void *)d);
+    note(p, "  %s", d->changed.line);
+}
+
 void comment_update(Lower *p, const Update *s)
 {
     const Description *d = s->description;
@@ -100,8 +129,12 @@ void comment_update(Lower *p, const Update *s)
     if (s->over_sum) because = because ? words(p, "%s; unknowns are summed out", because) : "unknowns are summed out";
     if (s->collapsed && !s->imputes && !(s->selection && s->kind == UPDATE_NUTS))
         because = because ? words(p, "%s; auxiliaries are integrated out", because) : "auxiliaries are integrated out";
-    note(p, "%s | rest%s%s%s%s%s     %s", d->what, *d->is == ':' ? "" : " ", d->is, because ? density ? ", because " : "     " : "",
-         because ? because : "", more, line_of(p, s->span));
+    if (s->kind == UPDATE_NUTS) {
+        note(p, "%s%s     %s", d->what, d->is, line_of(p, s->span));
+        note(p, "  %s", because);
+    } else
+        note(p, "%s | rest%s%s%s%s%s     %s", d->what, *d->is == ':' ? "" : " ", d->is, because ? density ? ", because " : "     " : "",
+             because ? because : "", more, line_of(p, s->span));
     const Augmentation *rule = s->imputes || s->nblock != 1 ? NULL : rule_that_brought(p->g, s->block[0]);
     if (rule) comment_auxiliary(p, rule, s->block[0]);
     const char *row = "";  // short parameters share one line
@@ -114,4 +147,6 @@ void comment_update(Lower *p, const Update *s)
         }
         note(p, "  %s", cut_line(p, d->line[i]));
     }
+    if (d->measure) note(p, "  %s", d->measure);
+    if (s->kind == UPDATE_EXACT) comment_change(p, d);
 }

@@ -288,14 +288,12 @@ void along_group_move(Lower *p, const Update *s)
     const bool haar = has_haar(s), one = haar && all_change(o);
     Expr *all = ex_num(0);
     for (int i = 0; i < o->nwindows; i++) draw_window(p, &o->window[i]);
-    const bool explained = map_get(&p->cited, "Haar") != NULL;  // once
-    if (haar) map_put(p->g->arena, &p->cited, "Haar", p);
-    note(p,
-         haar && !explained && !p->g->lesson
-             ? "The group move by %s is applied. Its law is the joint density there, times the Jacobian and the Haar measure, 1/%s (Liu "
-               "and Sabatti 2000)"
-             : "The group move by %s is applied (Liu and Sabatti 2000)",
-         o->by->name, o->by->name);
+    bool plain = o->added || o->by->discrete;
+    for (int i = 0; i < o->n; i++) plain &= !o->moved[i].log_jacobian;
+    note(p, "The group move by %s is applied%s (Liu and Sabatti 2000)", o->by->name,
+         !plain             ? ""
+         : o->by->discrete ? ", of Jacobian 1 and counting measure"
+                            : ", a translation of Jacobian 1 and uniform measure");
     Kernel *k = open_kernel(p, KERNEL_TEAM,
                             o->added ? words(p, "add_%s", o->by->name) : words(p, "move_%s", o->by->name + strlen("scale_")), "wide");
     for (int i = 0; i < o->n; i++) move_elements(p, s, &o->moved[i], one ? &all : NULL);

@@ -425,8 +425,7 @@ void update_gaussian(Lower *p, const Update *s)
         b.diagonal = work_array(p, ROLE_BLOCK, words(p, "diagonal_%s", stem), 1, &size);
         system = work_array(p, ROLE_SYSTEM, words(p, "system_%s", stem), 2, (Expr *[]){s->gaussian.rows->count, s->gaussian.rows->count});
         note(p,
-             "%s with fewer rows than coefficients: precision D + R'R, R[i] and y[i] a row and its target over the standard deviation "
-             "(Bhattacharya et al. 2016)",
+             "%s with fewer rows than coefficients (Bhattacharya et al. 2016): precision D + R'R, rows of R and targets over their sd",
              s->description->what);
         Kernel *collect = open_kernel(p, KERNEL_TEAM, words(p, "collect_rows_%s", stem), "wide");
         collect_rows(p, &b, x, ndense, size);

@@ -256,6 +256,13 @@ static const char *chains_beside(Graph *g, const Update *s)
     return names;
 }
 
+// The first of these names that the model does not have.
+static const char *free_letter(const Graph *g, const char *const *letters)
+{
+    while (letters[1] && names_variable(g, *letters)) letters++;
+    return *letters;
+}
+
 // The name of a parameter of a law: with a prime where a variable of the model has it.
 static const char *parameter_name(Graph *g, const char *name)
 {
@@ -276,6 +283,33 @@ static const char *argument_of(Graph *g, const Law *law, const Ast *e)
         from += n ? n : 1;
     }
     return all;
+}
+
+// The terms of a log density that hold x.
+static Expr *terms_with(const Expr *e, const Var *x)
+{
+    if (!ex_mentions(e, x)) return ex_num(0);
+    if (e->kind != EX_ADD) return (Expr *)e;
+    Expr *sum = ex_num(0);
+    for (int i = 0; i < e->nargs; i++) sum = ex_add2(sum, terms_with(e->args[i], x));
+    return sum;
+}
+
+// Where the law is that of a power: its density is that of the unknown times the derivative of the unknown by the power.
+static void change_of_variable(Graph *g, Description *d, const Conditional *c)
+{
+    static const char *const letters[] = {"x", "z", "v", "w", "power", NULL};
+    const Distribution *of = library_distribution(g->stdlib, intern(c->family->law->dist));
+    if (!of || !of->log_density || of->nparams != d->drawn.nargs || c->array) return;
+    Expr *x = named(g, free_letter(g, letters));
+    x->var->lower_number = 0;
+    Expr *density = ex_tidy(terms_with(elaborate(g, of->log_density, bind_arguments(g, of, of->nparams, d->drawn.args, x), 0, NULL), x->var)),
+         *slope = ex_mul2(ex_num(1 / c->power - 1), ex_log(x));
+    const char *v = text(g, c->current), *name = x->var->name;
+    d->changed = (struct ChangedVariable){.of = c->current, .x = x, .power = c->power, .density = density};
+    d->changed.line =
+        arena_printf(g->arena, "with %s = %s^%g: log p(%s) = log p(%s) %s %s, by |d %s/d%s|, = %s + const", name, v, c->power, name, v,
+                     1 / c->power < 1 ? "-" : "+", text(g, 1 / c->power < 1 ? ex_neg(slope) : slope), v, name, text(g, density));
 }
 
 // sigma^-2 ~ gamma(shape, rate), with shape and rate from the natural parameters.
@@ -340,6 +374,7 @@ static void exact(Graph *g, Description *d, const Conditional *c)
         const Env *env = names_bind(g, NULL, f->law->args[i], &by_name);
         d->drawn.args[i] = elaborate_whole(g, f->law->args[i], env);
     }
+    if (f->power && c->power != 1) change_of_variable(g, d, c);
     if (c->truncated) bounds(g, d, c);
 }
 
@@ -471,18 +506,24 @@ static const char *band_elements(Graph *g, const Update *s)
 
 static void block(Graph *g, Description *d, const Update *s)
 {
+    static const char *const precision[] = {"J", "Q", "Prec", NULL}, *const shift[] = {"h", "r", "shift", NULL},
+                             *const vector[] = {"x", "z", "v", "block", NULL};
+    d->J = free_letter(g, precision);
+    d->h = free_letter(g, shift);
+    d->x = free_letter(g, vector);
+    const char *normal =
+        arena_printf(g->arena, "~ normal with precision %s and shift %s, mean %s^-1 %s", d->J, d->h, d->J, d->h);
     const char *drawn = s->gaussian.innovations ? s->gaussian.band->var[0]->name : NULL;
     for (int i = 1; drawn && i < s->nblock - innovation_count(s) + 1; i++)
         drawn = arena_printf(g->arena, "%s, %s", drawn, s->gaussian.band->var[i]->name);
     says(g, d, s->nblock > 1 ? arena_printf(g->arena, "(%s)", d->subject) : d->subject,
-         drawn ? arena_printf(g->arena, "through (%s) ~ normal with precision J and shift h, mean J^-1 h", drawn)
-               : "~ normal with precision J and shift h, mean J^-1 h");
+         drawn ? arena_printf(g->arena, "through (%s) %s", drawn, normal) : normal);
     d->brief = "~ joint normal";
     for (const BlockTerm *t = s->gaussian.terms; t; t = t->next) {
         const char *tail = t->loops.n ? "   over " : t->loops.guard ? "   " : "";
         const bool square = t->degree == 2;
         const double times = !square ? 1 : t->ref[0] == t->ref[1] || meets_twice(t) ? -2 : -1;
-        Statement as = {.name = square ? "J" : "h",
+        Statement as = {.name = square ? d->J : d->h,
                         .nleft = t->degree,
                         .left = {t->ref[0], t->ref[1]},
                         .relation = "+=",
@@ -493,9 +534,9 @@ static void block(Graph *g, Description *d, const Update *s)
         const char *over = loops_text(g, &as.over);
         if (square)
             line(g, d,
-                 arena_printf(g->arena, "J[%s, %s] += %s%s%s", text(g, as.left[0]), text(g, as.left[1]), text(g, as.right), tail, over),
+                 arena_printf(g->arena, "%s[%s, %s] += %s%s%s", d->J, text(g, as.left[0]), text(g, as.left[1]), text(g, as.right), tail, over),
                  as);
-        else line(g, d, arena_printf(g->arena, "h[%s] += %s%s%s", text(g, as.left[0]), text(g, as.right), tail, over), as);
+        else line(g, d, arena_printf(g->arena, "%s[%s] += %s%s%s", d->h, text(g, as.left[0]), text(g, as.right), tail, over), as);
     }
     const char *last = s->block[s->nblock - 1]->name;
     d->elements =
@@ -527,7 +568,8 @@ static void block(Graph *g, Description *d, const Update *s)
                       "The updates below replace it on a GPU, and where few rows take less";
     if (s->gaussian.on_plane) {
         d->brief = "~ joint normal, their sum 0";
-        static const char plane[] = "conditioned on the sum 0: x - J^-1 1 (1'J^-1 1)^-1 1'x  (Rue and Held 2005)";
+        const char *x = d->x, *J = d->J,
+                   *plane = arena_printf(g->arena, "conditioned on the sum 0: %s - %s^-1 1 (1'%s^-1 1)^-1 1'%s  (Rue and Held 2005)", x, J, J, x);
         line(g, d, plane, words_alone(plane));
         d->elements = arena_printf(g->arena,
                                    s->gaussian.diagonal ? "each element, then the correction that makes their sum 0%s"
@@ -564,11 +606,147 @@ static void white(Graph *g, Description *d, const Update *s)
                              w->vector->name, w->vector->name);
 }
 
+// A power of c: a sum of numbers times numbers of elements. These are text, since terms that are made here would change the order of
+// sums that are made later.
+typedef struct Power {
+    int n;
+    struct {
+        double times;
+        const char *of;  // "": 1
+    } term[24];
+    bool failed;
+} Power;
+
+static void power_add(Power *p, double times, const char *of)
+{
+    int i = 0;
+    while (i < p->n && strcmp(p->term[i].of, of) != 0) i++;
+    p->failed |= i == (int)(sizeof p->term / sizeof *p->term);
+    if (p->failed) return;
+    if (i == p->n) {
+        p->term[p->n].times = 0;
+        p->term[p->n++].of = of;
+    }
+    p->term[i].times += times;
+}
+
+static void power_add_expr(const Graph *g, Power *p, double times, const Expr *e)
+{
+    if (e->kind == EX_NUM) power_add(p, times * e->number, "");
+    else if (e->kind == EX_ADD)
+        for (int i = 0; i < e->nargs; i++) power_add_expr(g, p, times, e->args[i]);
+    else if (e->kind == EX_MUL && e->nargs == 2 && e->args[0]->kind == EX_NUM)
+        power_add(p, times * e->args[0]->number, text(g, e->args[1]));
+    else power_add(p, times, text(g, e));
+}
+
+static void power_add_all(Power *p, double times, const Power *other)
+{
+    for (int i = 0; i < other->n; i++) power_add(p, times * other->term[i].times, other->term[i].of);
+}
+
+static bool is_no_power(const Power *p)
+{
+    for (int i = 0; i < p->n; i++)
+        if (p->term[i].times != 0) return false;
+    return true;
+}
+
+static const char *power_text(const Graph *g, const char *c, const Power *p)
+{
+    const char *all = "";
+    int n = 0;
+    bool plain = false;
+    for (int pass = 0; pass < 2; pass++)  // what is added before what is subtracted
+        for (int i = 0; i < p->n; i++) {
+            const double t = p->term[i].times, size = fabs(t);
+            if (t == 0 || (t < 0) != (pass == 1)) continue;
+            const bool one = size == 1 && *p->term[i].of;
+            all = arena_printf(g->arena, "%s%s%s%s%s", all, n ? t < 0 ? " - " : " + " : t < 0 ? "-" : "",
+                               one ? "" : arena_printf(g->arena, "%.15g", size), *p->term[i].of && !one ? "*" : "", p->term[i].of);
+            plain = n++ == 0 && (one || !*p->term[i].of) && !strpbrk(p->term[i].of, " *");
+        }
+    if (n == 1 && strcmp(all, "1") == 0) return c;
+    return arena_printf(g->arena, n == 0 ? "%s^0" : plain ? "%s^%s" : "%s^(%s)", c, all);
+}
+
+// How many elements of it change.
+static void add_elements(const Graph *g, Power *p, const Carried *m)
+{
+    const Expr *const *dim = (const Expr *const *)m->var->dim;
+    const char *n = "";
+    double number = 1;
+    for (int k = 0; k < m->var->rank && !m->triangle; k++) {
+        if (dim[k]->kind == EX_NUM) number *= dim[k]->number;
+        else n = arena_printf(g->arena, dim[k]->kind == EX_ADD ? "%s%s(%s)" : "%s%s%s", n, *n ? "*" : "", text(g, dim[k]));
+    }
+    if (m->triangle && dim[0]->kind == EX_NUM) number = dim[0]->number * (dim[0]->number + 1) / 2;
+    else if (m->triangle) n = arena_printf(g->arena, "%s*(%s + 1)/2", text(g, dim[0]), text(g, dim[0]));
+    if (!m->triangle && m->var->rank == 1) power_add_expr(g, p, m->power, dim[0]);
+    else power_add(p, m->power * number, n);
+    if (m->fixed) power_add(p, -m->power, "");
+}
+
+// Whether one number multiplies all elements of what changes, so that their number is known.
+static bool is_countable(const GroupMove *o)
+{
+    for (int i = 0; i < o->n; i++) {
+        const Carried *m = &o->moved[i];
+        if (m->where || m->log_jacobian || m->var->exists || (m->plates && m->plates->guard)) return false;
+    }
+    return !o->by->rank;
+}
+
+// The power of c that its law has, by a family.
+static Power power_in_law(Graph *g, const Conditional *c)
+{
+    Power power = {0};
+    for (const Part *p = c->natural; p; p = p->next)
+        if (p->which < MAX_NATURAL && c->statistic[p->which] && c->statistic[p->which]->kind == EX_CALL &&
+            c->statistic[p->which]->fn == FN_log)
+            power_add_expr(g, &power, 1, total_of_part(g, c, p));
+    return power;
+}
+
+// Why the law of c has the powers of c that it has: those of the Jacobian, of the Haar measure and of the densities.
+static const char *measure_of(Graph *g, const Update *s)
+{
+    static const char *const letters[] = {"c", "a", "g", "k", "factor", NULL};
+    const GroupMove *o = s->group_move;
+    if (o->added || o->by->discrete || !s->conditional) return NULL;
+    const char *c = free_letter(g, letters), *by = text(g, s->conditional->current), *each = "", *end = "both are in its density";
+    const bool family = s->kind == UPDATE_EXACT && !s->conditional->array, countable = is_countable(o);
+    Power jacobian = {0}, left = {0};
+    if (family) left = power_in_law(g, s->conditional);
+    for (int i = 0; i < o->n; i++) {
+        const Carried *m = &o->moved[i];
+        Power power = {0};
+        if (m->log_jacobian) return NULL;
+        if (countable) add_elements(g, &power, m);
+        else power_add(&power, m->power, "");
+        power_add_all(&jacobian, 1, &power);
+        each = arena_printf(g->arena, "%s%s%s%s %s", each, i ? ", " : "", !countable && m->var->rank ? "each " : "", m->var->name,
+                            power_text(g, c, &power));
+    }
+    Power densities = {0};
+    power_add_all(&densities, 1, &left);
+    power_add_all(&densities, -1, &jacobian);
+    power_add(&densities, 1, "");  // the Haar measure has -1
+    const char *gives = is_no_power(&left) ? "no power of it is left" : arena_printf(g->arena, "%s is left", power_text(g, c, &left));
+    if (family && countable && is_no_power(&densities)) end = gives;
+    else if (family && countable) end = arena_printf(g->arena, "densities %s: %s", power_text(g, c, &densities), gives);
+    else if (family) end = arena_printf(g->arena, "with the densities %s", gives);
+    if (densities.failed || !countable)
+        return arena_printf(g->arena, "%s = %s: Jacobian %s, Haar measure d%s/%s, %s", c, by, each, c, c, end);
+    return arena_printf(g->arena, "%s = %s: Jacobian %s (%s), Haar measure d%s/%s, %s", c, by, power_text(g, c, &jacobian), each, c, c, end);
+}
+
 // A group move: the coordinate that is drawn, and what changes with it.
 static void group_move(Graph *g, Description *d, const Update *s)
 {
     const GroupMove *o = s->group_move;
     const char *subject = "", *becomes = "";
+    d->measure = measure_of(g, s);
     for (int i = 0; i < o->n; i++) {
         const Carried *m = &o->moved[i];
         subject = arena_printf(g->arena, "%s%s%s", subject, i ? ", " : "", m->var->name);
@@ -616,11 +794,10 @@ static void scales(Graph *g, Description *d, const Update *s)
     const char *names = "";
     for (int i = 0; of && i < of->n; i++) names = arena_printf(g->arena, "%s%s%s", names, i ? ", " : "", of->var[i]->name);
     if (of)
-        d->method = arena_printf(
-            g->arena,
-            "%s; on a CPU, after %s with the joint normal integrated out: slice sampling, a factorisation for each trial; less "
-            "often where that is measured to gain little",
-            d->method, names);
+        d->method = arena_printf(g->arena,
+                                 "%s. On a CPU %s %s slice sampled before it, with the joint normal integrated out. Each trial takes a "
+                                 "factorisation; where a run measures that this gains little, it is done less often",
+                                 d->method, names, of->n > 1 ? "are" : "is");
 }
 
 // What is accepted or not.
@@ -655,7 +832,9 @@ static Description describe(Graph *g, const Update *s);
 static void describe_exact(Graph *g, Description *d, const Update *s)
 {
     const Conditional *c = s->conditional;
-    d->method = arena_printf(g->arena, "exact draw: %s%s", c->truncated ? "truncated " : "", c->family->name);
+    const Law *law = c->family->law;
+    d->method = arena_printf(g->arena, "exact draw: %s%s", c->truncated ? "truncated " : "", law ? law->dist : c->family->name);
+    if (c->family->power && c->power != 1 && !c->array) d->method = arena_printf(g->arena, "%s, of its power %g", d->method, c->power);
     d->because = NULL;
     exact(g, d, c);
 }
@@ -797,7 +976,8 @@ static void describe_gradients(Graph *g, Description *d, const Update *s)
                                  "NUTS (Hoffman and Gelman 2014; Betancourt 2017): trajectories in "
                                  "coordinates without bounds; step size and %s are adapted in warm-up, towards accepting %g",
                                  metric, s->nuts.accept);
-    says(g, d, s->nblock > 1 ? arena_printf(g->arena, "(%s)", d->subject) : d->subject, ": drawn jointly by Hamiltonian Monte Carlo");
+    says(g, d, s->nblock > 1 ? arena_printf(g->arena, "(%s)", d->subject) : d->subject,
+         s->nblock > 1 ? ": drawn jointly by Hamiltonian Monte Carlo" : ": drawn by Hamiltonian Monte Carlo");
     d->law = arena_printf(g->arena, "%s has the density below, up to a constant", d->what);
     for (int i = 0; i < s->nuts.n; i++) {
         const Factor *f = s->nuts.factor[i];

@@ -274,7 +274,8 @@ static void compete_in_sets(Graph *g, int offers, bool *in)
                 coupled |= s->conditional->nbatch < s->block[0]->rank;
             }
         Update *move =
-            add_selection(g, block, n, theirs, coupled || sliced > 1, "the warm-up compares it with the Gibbs updates of these unknowns");
+            add_selection(g, block, n, theirs, coupled || sliced > 1, "the warm-up tries it beside their Gibbs updates; it is taken if what mixes worst then has clearly more effective draws "
+                                 "for the same work");
         for (int k = 0; k < n; k++) {
             block[k]->summing.sums -= offers;
             in[block[k]->id] = true;
@@ -323,7 +324,7 @@ bool move_together(Graph *g)
         for (int i = 0; i < n && coupled; i++) coupled = has_gradient(g, block[i], &why);
         if (coupled && !block_jumps(g, block, n))
             add_selection(g, block, n, theirs, true,
-                          "no family has their statistics, and they depend on each other; the warm-up compares it with their slices");
+                          "no family has their statistics, and they depend on each other; the warm-up tries it beside their slices");
     }
     return true;
 }
