@@ -13,6 +13,7 @@ void emit_data(const Out *o);                          // the data of a run, as 
 
 // ---- updates.c ----
 
+void emit_update(Out *o, const UpdateCode *s);      // this function
 void emit_host(Out *o, const Program *p);                  // the sweep, and what the host launches before and after it
 const char *host_members(const Out *o, const Program *p);  // the members of gm_model that this gives
 

@@ -1,5 +1,6 @@
 // updates.c -- what the host does: a function for each update of the schedule, the sweep that makes one after the other, setup before it
 // and what a run requests after it.
+#include "emit.h"
 #include "program.h"
 
 // ---- sizes of rows ----
@@ -99,19 +100,23 @@ static const char *update_row(const Out *o, const UpdateCode *code)
     return text(o, "UPDATE_ONCE(\"%s\", %s)", code->name, l->kernel->name);
 }
 
+bool has_function(const UpdateCode *s) { return !one_kernel(s); }
+
+void emit_update(Out *o, const UpdateCode *s)
+{
+    if (s->density.first) emit_stage(o, s->density_name, "", &s->density);
+    if (s->jacobian.first) emit_stage(o, s->jacobian_name, "", &s->jacobian);
+    FUNCTION("static void %s(GmRun *run)", s->function)
+    {
+        emit_where_joined(o, s->update);
+        emit_launches(o, &s->launches);
+    }
+}
+
 static void emit_updates(Out *o, const Program *p)
 {
-    for (int i = 0; i < p->nupdates; i++) {
-        const UpdateCode *s = &p->updates[i];
-        if (one_kernel(s)) continue;
-        if (s->density.first) emit_stage(o, s->density_name, "", &s->density);
-        if (s->jacobian.first) emit_stage(o, s->jacobian_name, "", &s->jacobian);
-        FUNCTION("static void %s(GmRun *run)", s->function)
-        {
-            emit_where_joined(o, s->update);
-            emit_launches(o, &s->launches);
-        }
-    }
+    for (int i = 0; i < p->nupdates; i++)
+        if (has_function(&p->updates[i])) emit_update(o, &p->updates[i]);
     line(o, "// What each update draws, and the function that launches its kernels.");
     ENDING("};", "static const GmUpdate updates[] =")
     {

@@ -684,6 +684,13 @@ void distribution_part(Parse *p, Span at, const char *part, Ast *value)
     fail(p, at, DIAG_E0802, part, d->is_family ? "family" : "distribution");
 }
 
+void distribution_text(Parse *p, Span at, const char *part, const char *text)
+{
+    Distribution *d = p->distribution;
+    if (d->is_family || strcmp(part, "meaning") != 0) fail(p, at, DIAG_E0802, part, d->is_family ? "family" : "distribution");
+    else d->meaning = text;
+}
+
 void distribution_natural(Parse *p, const char *name, Ast *statistic)
 {
     if (!p->distribution->is_family) fail(p, statistic->span, DIAG_E0802, "natural", "distribution");

@@ -444,6 +444,7 @@ parts:
 
 part:
     name '=' expr ';'                       { distribution_part(p, @name, $name, $expr); }
+  | NAME STRING ';'                         { distribution_text(p, @NAME, $NAME, $STRING); }
   | REFERENCE STRING ';'                    { p->distribution->reference = $STRING; }
   | SUPPORT support_word ';'                { distribution_support(p, @support_word, $support_word, none()); }
   | SUPPORT support_word '(' exprs_opt ')' ';'

@@ -126,6 +126,7 @@ void distribution_begin(Parse *p, Span at, const char *name, bool is_family);
 void distribution_parameter(Parse *p, TypeExpr type, const char *name, Span at);
 void distribution_support(Parse *p, Span at, const char *word, List args);
 void distribution_part(Parse *p, Span at, const char *part, Ast *value);
+void distribution_text(Parse *p, Span at, const char *part, const char *text);
 void distribution_natural(Parse *p, const char *name, Ast *statistic);
 void distribution_synonym(Parse *p, Span at, const char *word, const char *of);
 void distribution_law(Parse *p, Span at, Ast *of, Call call);

@@ -3,6 +3,7 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include "../graph/plan/describe.h"
 #include "lower.h"
 
 const char *words(Lower *p, const char *format, ...)
@@ -70,14 +71,27 @@ static const Augmentation *rule_that_brought(const Graph *g, const Var *v)
     return NULL;
 }
 
-enum { LONGEST_FACTOR = 100 };
+enum { LONGEST_FACTOR = 100, LONGEST_STATEMENTS = 250 };
 
 const char *factor_text(Lower *p, const Factor *f)
 {
-    if (!f->dist || !f->value) return f->dist ? f->dist->name : "target";
+    if (!f->dist) {
+        const char *term = math(p, f->log_density);
+        return strlen(term) < LONGEST_FACTOR ? words(p, "target += %s", term) : "target";
+    }
+    if (!f->value) return f->dist->name;
     const char *all = words(p, "%s ~ %s(", math(p, f->value), f->dist->name);
     for (int i = 0; i < f->nargs; i++) all = words(p, "%s%s%s", all, i ? ", " : "", math(p, f->args[i]));
     return f->nargs && strlen(all) < LONGEST_FACTOR ? words(p, "%s)", all) : words(p, "%s ~ %s", math(p, f->value), f->dist->name);
+}
+
+// Whether a distribution has not been explained above an earlier kernel.
+static bool once(Lower *p, const char *name)
+{
+    const char *key = intern(words(p, "meaning of %s", name));
+    const bool first = !map_get(&p->cited, key);
+    map_put(p->g->arena, &p->cited, key, (void *)key);
+    return first;
 }
 
 // The statements of a rule that its auxiliary v occurs in, as "tau ~ root_inv_gamma(1/2, 1/nu_tau), nu_tau ~ inv_gamma(1/2, 0.04)"; NULL
@@ -91,7 +105,8 @@ static const char *statements_with(Lower *p, const Augmentation *rule, const Var
         for (int i = 0; i < f->nargs; i++) occurs |= ex_mentions(f->args[i], v);
         if (f->rule != rule || !occurs) continue;
         if (!f->dist || !f->value) return NULL;
-        all = words(p, "%s%s%s", all, n++ ? ", " : "", factor_text(p, f));
+        const char *meaning = once(p, f->dist->name) ? meaning_of(p->g, f->dist, f->nargs, f->args) : NULL;
+        all = words(p, "%s%s%s%s%s", all, n++ ? ", " : "", factor_text(p, f), meaning ? ": " : "", meaning ? meaning : "");
     }
     return n > 1 ? all : NULL;
 }
@@ -99,9 +114,9 @@ static const char *statements_with(Lower *p, const Augmentation *rule, const Var
 static void comment_auxiliary(Lower *p, const Augmentation *rule, const Var *v)
 {
     const bool cites = rule->reference && !map_get(&p->cited, rule->name);  // the reference once
-    const char *statements = statements_with(p, rule, v);
+    const char *statements = cites ? statements_with(p, rule, v) : NULL;
     note(p, "  an auxiliary of %s%s%s", rule->name, cites ? ": " : "", cites ? rule->reference : "");
-    if (cites && statements && strlen(statements) <= WIDTH) note(p, "  by which %s", statements);
+    if (cites && statements && strlen(statements) <= LONGEST_STATEMENTS) note(p, "  by which %s", statements);
     map_put(p->g->arena, &p->cited, rule->name, (void *)rule);
 }
 
@@ -147,6 +162,9 @@ void comment_update(Lower *p, const Update *s)
         }
         note(p, "  %s", cut_line(p, d->line[i]));
     }
+    const Distribution *law = d->drawn.dist && s->kind == UPDATE_EXACT ? library_distribution(p->g->stdlib, intern(d->drawn.dist)) : NULL;
+    if (law && law->meaning && once(p, law->name))
+        note(p, "  %s: %s", law->name, meaning_of(p->g, law, d->drawn.nargs, d->drawn.args));
     if (d->measure) note(p, "  %s", d->measure);
     if (s->kind == UPDATE_EXACT) comment_change(p, d);
 }

@@ -337,8 +337,8 @@ static void update_sparse(Lower *p, const Update *s)
     comment_update(p, s);
     note(p, "  its precision is sparse: each entry is listed with its place, one on the diagonal by its half");
     if (s->gaussian.scaled)
-        note(p, "  the scale of %s is drawn together with it: s^2 ~ gamma(count/2, (sum of squares - h'J^-1 h)/2)  (Liu and Wu 1999)",
-             s->gaussian.scaled_latent->var->name);
+        note(p, "  the scale of %s is drawn together with it: its square is gamma(count/2, (sum of squares - %s'%s^-1 %s)/2) (Liu and Wu 1999)",
+             s->gaussian.scaled_latent->var->name, s->description->h, s->description->J, s->description->h);
     b.h->lowered.pattern = s->gaussian.sparse;
     bool whole = false;
     for (const BlockTerm *t = s->gaussian.terms; t; t = t->next) whole |= needs_own_array(t->coefficient, &t->loops);
@@ -446,8 +446,8 @@ void update_gaussian(Lower *p, const Update *s)
     comment_update(p, s);
     if (effects) note(p, "  the elements of %s are independent given the others: an arrow", effects->name);
     if (s->gaussian.scaled)
-        note(p, "  the scale of %s is drawn together with it: s^2 ~ gamma(count/2, (sum of squares - h'J^-1 h)/2)  (Liu and Wu 1999)",
-             s->gaussian.scaled_latent->var->name);
+        note(p, "  the scale of %s is drawn together with it: its square is gamma(count/2, (sum of squares - %s'%s^-1 %s)/2) (Liu and Wu 1999)",
+             s->gaussian.scaled_latent->var->name, s->description->h, s->description->J, s->description->h);
     Kernel *collect = open_kernel(p, KERNEL_TEAM, words(p, "collect_%s", stem), "wide");
     collect->by_one = whole;
     put_offsets(p, &b, ndense, size);

@@ -46,12 +46,11 @@ void lower_scales(Lower *p, const Update *s, UpdateCode *code, Launch **own)
         for (int i = 0; i < of->n && r->update == s; i++)
             if (ex_mentions(r->weight, of->var[i])) return;  // graph/updates/scales.c leaves such out
     for (int i = 0; i < of->n; i++) names = words(p, "%s%s%s", names, i ? ", " : "", of->var[i]->name);
-    note(
-        p,
-        "The log density of all terms in %s at the joint normal's current value, x. Plus (h - Jx)'J^-1 (h - Jx)/2 - log|J|/2 it is the log",
-        names);
-    note(p, "density with x integrated out. From that %s slice sampled (Neal 2003) before x, on a CPU: each trial factors J",
-         of->n > 1 ? "they are" : "it is");
+    const char *J = s->description->J, *h = s->description->h, *x = s->description->x;
+    note(p, "The log density of all terms in %s at the joint normal's current value, %s; plus (%s - %s %s)'%s^-1 (%s - %s %s)/2 - log|%s|/2 it is",
+         names, x, h, J, x, J, h, J, x, J);
+    note(p, "that with %s integrated out, from which %s slice sampled (Neal 2003) before %s, on a CPU: each trial factors %s", x,
+         of->n > 1 ? "they are" : "it is", x, J);
     Kernel *k = open_kernel(p, KERNEL_TEAM, words(p, "scales_density_%s", stem), "wide");
     code->collapsed = k;
     Var *lp = local_new(p->g->arena, "lp");

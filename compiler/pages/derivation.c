@@ -7,6 +7,9 @@
 // Where no family has these statistics, the second step says why, and the third how the density is drawn from. Formulas are made of the
 // expressions of the graph (describe.c). Needs: a complete program. Keeps: what it needs.
 #include <string.h>
+#include "../emit/emit.h"
+#include "../graph/plan/describe.h"
+#include "../graph/terms/naming.h"
 #include "../graph/terms/requests.h"
 #include "derivation.h"
 
@@ -127,11 +130,18 @@ static void find_terms(const Pages *p, Unknown *u, const Var *v)
         const Loops over = f->plates;
         Notation names = notation_new(p->g), *t = &names;  // a statement has its own indices, as the model writes them
         notation_open(t, &over);
+        const char *meaning = f->dist && f->value && !f->ncomponents && map_get(&p->explained, f->dist) == NULL
+                                  ? meaning_of(p->g, f->dist, f->nargs, f->args)
+                                  : NULL;
+        if (meaning) map_put(p->arena, (Map *)&p->explained, f->dist, (void *)f->dist);
         const char *rule = f->rule ? arena_printf(p->arena, "by the augmentation %s%s%s", f->rule->name, f->rule->reference ? ": " : "",
                                                   f->rule->reference ? f->rule->reference : "")
                                    : NULL;
         row_new(p->arena, &u->terms,
-                (Row){.formula = statement_of(t, f), .over = formula_loops(t, &over), .line = line_of_factor(f), .note = rule});
+                (Row){.formula = statement_of(t, f),
+                      .over = formula_loops(t, &over),
+                      .line = line_of_factor(f),
+                      .note = meaning ? arena_printf(p->arena, "%s: %s%s%s", f->dist->name, meaning, rule ? "; " : "", rule ? rule : "") : rule});
         Expr *density = without_constants(f->log_density, v);
         if (density && f->dist && f->value)
             row_new(p->arena, &u->terms, (Row){.words = "log density, up to a constant:", .formula = formula_of(t, density)});
@@ -245,17 +255,26 @@ static const Formula *block_formula(Writing *w, const Update *u)
 
 static const Formula *inverse_of(Notation *t, const Formula *J) { return formula_power(t, J, formula_of(t, ex_num(-1))); }
 
-static void complete_block(Writing *w, DerivationStep *s)
+static const char *block_text(Arena *a, const Update *u)
+{
+    const char *names = u->block[0]->name;
+    for (int i = 1; i < u->nblock; i++) names = arena_printf(a, "%s, %s", names, u->block[i]->name);
+    return u->nblock > 1 ? arena_printf(a, "(%s)", names) : names;
+}
+
+static void complete_block(Writing *w, DerivationStep *s, const Update *u)
 {
     Notation *t = &w->names;
-    const Formula *x = formula_word(t, "x"), *J = formula_word(t, "J"), *h = formula_word(t, "h"),
+    const Description *says = u->description;
+    const Formula *x = formula_word(t, says->x), *J = formula_word(t, says->J), *h = formula_word(t, says->h),
                   *turned = formula_sign(t, SIGN_TRANSPOSED);
     row_new(
         w->p->arena, s,
         (Row){.formula = ROW(t, given_rest(t, x), formula_sign(t, SIGN_EQUALS), formula_sign(t, SIGN_NEGATIVE), formula_of(t, ex_num(0.5)),
                              formula_sign(t, SIGN_TIMES), formula_power(t, x, turned), J, x, formula_sign(t, SIGN_PLUS),
                              formula_power(t, h, turned), x, formula_sign(t, SIGN_PLUS), formula_word(t, "const")),
-              .note = "x: the block as one vector"});
+              .note = arena_printf(t->arena, "%s: %s, as one vector; %s: its precision matrix; %s: %s times the mean", says->x,
+                                   block_text(t->arena, u), says->J, says->h, says->J)});
 }
 
 static DerivationStep *step_new(Derivation *d, const char *title, const char *words)
@@ -284,6 +303,22 @@ static const Formula *law_of_draw(Writing *w, const DrawnFrom *d)
                d->truncated ? formula_prose(t, ", truncated") : NULL);
 }
 
+// x = sigma^-2: log p(x) is log p(sigma) and the logarithm of the derivative, which together are the law's density.
+static void change_of_variable(Writing *w, DerivationStep *s, const struct ChangedVariable *c)
+{
+    Notation *t = &w->names;
+    const Formula *x = formula_word(t, c->x->var->name), *of = formula_of(t, c->of),
+                  *slope = formula_fenced(t, '|', ROW(t, formula_letter(t, "d"), formula_sign(t, SIGN_THIN), of, formula_prose(t, " / "),
+                                                      formula_letter(t, "d"), formula_sign(t, SIGN_THIN), x));
+    row_new(t->arena, s, (Row){.words = "with", .formula = ROW(t, x, formula_sign(t, SIGN_EQUALS), formula_power(t, of, formula_of(t, ex_num(c->power))))});
+    row_new(t->arena, s,
+            (Row){.formula = ROW(t, given_rest(t, x), formula_sign(t, SIGN_EQUALS), given_rest(t, of), formula_sign(t, SIGN_PLUS),
+                                 formula_word(t, "log"), slope, formula_sign(t, SIGN_EQUALS), formula_of(t, c->density),
+                                 formula_sign(t, SIGN_PLUS), formula_word(t, "const")),
+                  .note = arena_printf(t->arena, "the derivative adds %s times log %s", ex_text(t->arena, ex_num(1 / c->power - 1)),
+                                       c->x->var->name)});
+}
+
 static void derive(Writing *w, Derivation *d)
 {
     const Update *u = d->update;
@@ -292,9 +327,11 @@ static void derive(Writing *w, Derivation *d)
     Notation *t = &w->names;
     if (c) name_elements(w, c);
     DerivationStep *collect = step_new(d, "Collect", "The terms of the log joint that hold it:");
+    if (u->group_move) collect->words = "The terms of the log joint, with what changes in place of what was, that hold it:";
     if (says->drawn.dist) d->law = law_of_draw(w, &says->drawn);
     if (u->kind == UPDATE_EXACT && c->family) {
         collect_natural(w, collect, c);
+        if (says->measure) row_new(w->p->arena, collect, (Row){.words = "powers:", .note = says->measure});
         if (!collect->n) d->nsteps--;  // of an array, whose statistics are arrays
         DerivationStep *complete = step_new(d, "Complete", "Their sum, as coefficients of its statistics:");
         complete_natural(w, complete, c);
@@ -302,6 +339,7 @@ static void derive(Writing *w, Derivation *d)
         DerivationStep *recognise = step_new(d, "Recognise",
                                              power ? "In this power of it, with the Jacobian of the power, the law of a family:"
                                                    : "The law of a family, in its textbook parameters:");
+        if (says->changed.of) change_of_variable(w, recognise, &says->changed);
         row_new(w->p->arena, recognise, (Row){.formula = d->law});
         add_statements(w, recognise, says, false);
         return;
@@ -309,12 +347,14 @@ static void derive(Writing *w, Derivation *d)
     if (u->kind == UPDATE_GAUSSIAN) {
         collect_block(w, collect, u->gaussian.terms);
         DerivationStep *complete =
-            step_new(d, "Complete", "They are quadratic in the block: their coefficients make a precision J and a shift h.");
-        complete_block(w, complete);
+            step_new(d, "Complete",
+                     arena_printf(t->arena, "They are quadratic in the block: their coefficients make a precision %s and a shift %s.",
+                                  says->J, says->h));
+        complete_block(w, complete, u);
         for (int i = 0; i < says->n; i++)
             if (says->statement[i].name) add_statement(w, complete, &says->statement[i]);
         DerivationStep *recognise = step_new(d, "Recognise", "A joint normal, by its mean and covariance:");
-        const Formula *J = formula_word(t, "J"), *args[] = {ROW(t, inverse_of(t, J), formula_word(t, "h")), inverse_of(t, J)};
+        const Formula *J = formula_word(t, says->J), *args[] = {ROW(t, inverse_of(t, J), formula_word(t, says->h)), inverse_of(t, J)};
         d->law = ROW(t, block_formula(w, u), formula_sign(t, SIGN_GIVEN), formula_prose(t, "rest"), formula_sign(t, SIGN_FOLLOWS),
                      formula_call(t, "multi_normal", 2, args));
         row_new(w->p->arena, recognise, (Row){.formula = d->law});
@@ -323,6 +363,7 @@ static void derive(Writing *w, Derivation *d)
         return;
     }
     add_statements(w, collect, says, true);
+    if (says->measure) row_new(w->p->arena, collect, (Row){.words = "powers:", .note = says->measure});
     if (!collect->n) d->nsteps--;
     DerivationStep *draw = step_new(d, "Recognise",
                                     says->drawn.dist ? "Nothing else depends on it: its own distribution."
@@ -331,7 +372,9 @@ static void derive(Writing *w, Derivation *d)
     if (u->kind == UPDATE_ENUM || u->kind == UPDATE_PAIR) draw->words = "Finitely many values: each is weighed by this density.";
     if (!d->law) {
         const Formula *what = u->nblock == 1 && c ? formula_of(t, c->current) : block_formula(w, u);
-        d->law = ROW(t, formula_letter(t, "p"), formula_fenced(t, '(', ROW(t, what, formula_sign(t, SIGN_GIVEN), formula_prose(t, "rest"))),
+        // of all unknowns, or of all with auxiliaries integrated out
+        const Formula *given = u->kind == UPDATE_NUTS ? what : ROW(t, what, formula_sign(t, SIGN_GIVEN), formula_prose(t, "rest"));
+        d->law = ROW(t, formula_letter(t, "p"), u->kind == UPDATE_NUTS && u->nblock > 1 ? given : formula_fenced(t, '(', given),
                      formula_sign(t, SIGN_PROPORTIONAL), formula_word(t, "exp"),
                      formula_fenced(t, '(', formula_prose(t, "the sum of its terms")));
     }
@@ -369,12 +412,7 @@ static void change(const Pages *p, Derivation *d, const char *text)
     d->change[d->nchanges++] = text;
 }
 
-static const char *names_of(const Pages *p, const Update *u)
-{
-    const char *names = u->block[0]->name;
-    for (int i = 1; i < u->nblock; i++) names = arena_printf(p->arena, "%s, %s", names, u->block[i]->name);
-    return u->nblock > 1 ? arena_printf(p->arena, "(%s)", names) : names;
-}
+static const char *names_of(const Pages *p, const Update *u) { return block_text(p->arena, u); }
 
 static const Applied *rule_of(const Graph *g, const Update *u)
 {
@@ -432,6 +470,172 @@ static void derivation_make(const Pages *p, Derivation *d, const UpdateCode *cod
     find_changes(p, d);
 }
 
+// ---- code, and the names in it ----
+
+static bool once(const Pages *p, const void *what)
+{
+    const bool first = !map_get(&p->explained, what);
+    map_put(p->arena, (Map *)&p->explained, what, (void *)what);
+    return first;
+}
+
+static void show(const Pages *p, Derivation *d, ShownCode code)
+{
+    ROOM(p->arena, d->code, d->ncode, d->codes_size);
+    d->code[d->ncode++] = code;
+}
+
+typedef struct Reads {
+    Arena *arena;
+    int n, size;
+    const Var **var;
+} Reads;
+
+static bool note_var(const Var *v, void *with)
+{
+    Reads *r = with;
+    if (v->spelled) ex_any_var(v->spelled->value, note_var, r);
+    for (int i = 0; i < r->n; i++)
+        if (r->var[i] == v) return false;
+    ROOM(r->arena, r->var, r->n, r->size);
+    r->var[r->n++] = v;
+    return false;
+}
+
+static void note_expr(Expr *e, void *with)
+{
+    if (e) ex_any_var(e, note_var, with);
+}
+
+static void note_nodes(const Node *list, Reads *r)
+{
+    for (const Node *n = list; n; n = n->next) {
+        each_expr(n, note_expr, r);
+        note_nodes(n->body, r);
+        note_nodes(n->otherwise, r);
+    }
+}
+
+static bool is_this(const Var *v, void *with) { return v == with; }
+
+// The kernel that makes it; NULL: a routine of the runtime does.
+static const Kernel *maker_of(const Program *p, const Var *v)
+{
+    const Kernel *const lists[] = {p->setup.first, p->sweep.first};
+    for (int i = 0; i < 2; i++)
+        for (const Kernel *k = lists[i]; k; k = k->next)
+            if (writes(k->body, is_this, (void *)v)) return k;
+    return NULL;
+}
+
+enum { MOST_SITES = 4 };  // statements of a definition that are written
+
+static void define(const Pages *p, DerivationStep *s, const Var *v, const char *by)
+{
+    if (v->sum) {
+        const char *all = statistic_text(p->g, v->sum), *end = strstr(all, "; serves");
+        row_new(p->arena, s, (Row){.words = arena_printf(p->arena, "`%.*s`", (int)(end ? end - all : (long)strlen(all)), all), .note = by});
+        return;
+    }
+    int n = 0;
+    for (const Site *t = v->sites; t && n < MOST_SITES; t = t->next, n++) {
+        if (!t->value || ex_rank(t->value) || t->n < v->rank) continue;
+        Notation names = notation_new(p->g);
+        notation_open(&names, &t->plates);
+        row_new(p->arena, s,
+                (Row){.formula = ROW(&names, formula_of(&names, ex_ref((Var *)v, t->n, (Expr **)t->subscript)),
+                                     formula_sign(&names, SIGN_EQUALS), formula_of(&names, t->value)),
+                      .over = formula_loops(&names, &t->plates),
+                      .line = span_line(t->span),
+                      .note = n ? NULL : by});
+        notation_close(&names, &t->plates);
+    }
+}
+
+// Sums and definitions that its formulas and its kernels read: each is defined where a page first has it, beside the kernel that makes it.
+static void find_names(const Pages *p, Derivation *d)
+{
+    const Update *u = d->update;
+    const Description *says = u->description;
+    Reads r = {.arena = p->arena};
+    for (int i = 0; i < says->n; i++)
+        for (const Statement *s = &says->statement[i]; s; s = s->next) {
+            note_expr(s->right, &r);
+            note_expr(s->right2, &r);
+        }
+    for (const Kernel *k = p->program->sweep.first; k; k = k->next)
+        if (k->update == u) note_nodes(k->body, &r);
+    DerivationStep *names = step_new(d, "Names", "Sums and definitions that its formulas and kernels read:");
+    const char *before = NULL;
+    for (int i = 0; i < r.n; i++) {
+        const Var *v = r.var[i];
+        if (!v->sum && v->kind != VAR_LET && v->kind != VAR_SERIES) continue;
+        if (!once(p, v)) {
+            before = arena_printf(p->arena, "%s%s`%s`", before ? before : "defined above: ", before ? ", " : "", v->name);
+            continue;
+        }
+        const Kernel *k = maker_of(p->program, v);
+        const int n = names->n;
+        define(p, names, v, k ? arena_printf(p->arena, "by the kernel `%s`", k->name) : NULL);
+        if (names->n > n && k && k->update != u && once(p, k)) show(p, d, (ShownCode){.name = k->name, .kernel = k});
+    }
+    if (before) row_new(p->arena, names, (Row){.words = before});
+    if (!names->n) d->nsteps--;
+}
+
+// What a routine of the runtime does after the kernels.
+static const char *routine_of(const Pages *p, const Update *u, const Launch *l)
+{
+    const char *x = u->description->x, *J = u->description->J, *h = u->description->h;
+    switch (l->kind) {
+    case LAUNCH_NORMAL_DENSE:
+    case LAUNCH_NORMAL_DENSE_SCALED:
+        return arena_printf(p->arena, "`NORMAL_DENSE` draws it, with the Cholesky factor %s = L L': %s = %s^-1 %s + L'^-1 z, z standard normal", J,
+                            x, J, h);
+    case LAUNCH_NORMAL_ARROW:
+    case LAUNCH_NORMAL_ARROW_SCALED:
+        return arena_printf(p->arena,
+                            "`NORMAL_ARROW` integrates the independent elements out of %s and %s, draws the others by the Cholesky factor of "
+                            "what is left, and then each of these elements given the others",
+                            J, h);
+    case LAUNCH_NORMAL_SPARSE:
+    case LAUNCH_NORMAL_SPARSE_SCALED:
+        return arena_printf(
+            p->arena, "`NORMAL_SPARSE` draws it, with a sparse Cholesky factor %s = L L': %s = %s^-1 %s + L'^-1 z, z standard normal", J, x, J, h);
+    case LAUNCH_NORMAL_ROWS:
+    case LAUNCH_NORMAL_ROWS_SCALED:
+        return "`NORMAL_ROWS` draws it from a matrix of rows by rows, where these are fewer (Bhattacharya et al. 2016)";
+    case LAUNCH_NUTS: return "`NUTS` makes the trajectory: it calls the density at each leapfrog step";
+    default: return NULL;
+    }
+}
+
+static void find_code(const Pages *p, Derivation *d, const UpdateCode *code)
+{
+    const Update *u = d->update;
+    bool shown = false, any = false;
+    for (const Kernel *k = p->program->sweep.first; k; k = k->next) shown |= k->update == u && draws_unknowns(k->body);
+    for (const Kernel *k = p->program->sweep.first; k; k = k->next) {
+        if (k->update != u || !once(p, k)) continue;
+        show(p, d, (ShownCode){.name = k->name, .kernel = k, .open = shown ? draws_unknowns(k->body) : !any});
+        any = true;
+    }
+    if (has_function(code)) show(p, d, (ShownCode){.name = code->function, .function = code, .open = u->kind == UPDATE_GAUSSIAN && !shown});
+    for (const Launch *l = u->kind == UPDATE_GAUSSIAN || u->kind == UPDATE_NUTS ? code->launches.first : NULL; l; l = l->next) {
+        const char *routine = routine_of(p, u, l);
+        if (routine) row_new(p->arena, &d->step[d->nsteps - 1], (Row){.words = routine});
+    }
+}
+
+// What stands on a page before it is written: each derivation with its code, in the order of the page.
+static void find_rest(const Pages *p, const Derivation *d)
+{
+    if (!once(p, d)) return;
+    Derivation *own = &p->derivation[d - p->derivation];
+    find_code(p, own, &p->program->updates[d - p->derivation]);
+    find_names(p, own);
+}
+
 // ---- all of it ----
 
 static bool draws_it(const Update *u, const Var *v)
@@ -459,8 +663,6 @@ static bool is_shown(const Pages *p, const Var *v)
     return false;
 }
 
-bool is_kernel_of(const Kernel *k, const Derivation *d) { return k->update == d->update; }
-
 Pages *pages_new(const Program *program, const char *path)
 {
     Graph *g = (Graph *)program->g;  // formulas make expressions, nothing else
@@ -487,6 +689,9 @@ Pages *pages_new(const Program *program, const char *path)
                 if (!u->line) u->line = p->derivation[k].line;
             }
         }
+    for (int i = 0; i < p->nunknowns; i++)
+        for (int k = 0; k < p->unknown[i].n; k++) find_rest(p, p->unknown[i].by[k]);
+    for (int i = 0; i < p->nderivations; i++) find_rest(p, &p->derivation[i]);
     return p;
 }
 

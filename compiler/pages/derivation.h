@@ -13,13 +13,20 @@ typedef struct Row {         // of a step
 } Row;
 
 typedef struct DerivationStep {
-    const char *title;  // Collect, Complete, Recognise
+    const char *title;  // Collect, Complete, Recognise, Names
     const char *words;  // what is done in it
     int n, size;
     Row *row;
 } DerivationStep;
 
-enum { MOST_DERIVATION_STEPS = 3 };
+enum { MOST_DERIVATION_STEPS = 4 };
+
+typedef struct ShownCode {  // beside a derivation
+    const char *name;
+    const Kernel *kernel;        // NULL: the function
+    const UpdateCode *function;  // that launches the kernels of the update
+    bool open;                   // as the page is
+} ShownCode;
 
 typedef struct Derivation {  // of an update
     const Update *update;
@@ -33,6 +40,8 @@ typedef struct Derivation {  // of an update
     DerivationStep step[MOST_DERIVATION_STEPS];
     int nchanges, changes_size;
     const char **change;  // what would make it another method
+    int ncode, codes_size;
+    ShownCode *code;  // its kernels, the function that launches them, kernels that make what these read, where a page first shows them
 } Derivation;
 
 typedef struct Unknown {
@@ -52,10 +61,10 @@ typedef struct Pages {
     int nunknowns, nderivations;
     Unknown *unknown;
     Derivation *derivation;
+    Map explained;  // variables that a step has defined, kernels that are shown, distributions that are explained
 } Pages;
 
 Pages *pages_new(const Program *p, const char *path);  // after complete_program
 // In a line: what is drawn from which law, and how; of the update that draws most of it.
 void unknowns_print(FILE *out, const Pages *p);
-bool is_kernel_of(const Kernel *k, const Derivation *d);
 #endif

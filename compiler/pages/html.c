@@ -271,12 +271,12 @@ static void fact(FILE *out, const char *head, const char *text)
     fputs("</dd>\n", out);
 }
 
-static void kernel(const HtmlPage *h, const Kernel *k, bool open)
+static void code(const HtmlPage *h, const ShownCode *k)
 {
-    char *text = kernel_text(h->p->program, k);
+    char *text = code_text(h->p->program, k);
     fputs("<details class=\"kernel\" id=\"kernel-", h->out);
     html_text(h->out, k->name);
-    fprintf(h->out, "\"%s><summary>kernel <code>", open ? " open" : "");
+    fprintf(h->out, "\"%s><summary>%s <code>", k->open ? " open" : "", k->kernel ? "kernel" : "function");
     html_text(h->out, k->name);
     fputs("</code></summary><pre tabindex=\"0\">", h->out);
     for (size_t end = text ? strlen(text) : 0; end && text[end - 1] == '\n'; end--) text[end - 1] = 0;
@@ -312,14 +312,8 @@ static void derivation(const HtmlPage *h, const Derivation *d)
     for (int i = 0; i < d->nchanges; i++) fact(out, i ? "" : "what would change it", d->change[i]);
     fact(out, "cost of a sweep", d->cost);
     fputs("</dl></div><div class=\"kernels\">\n", out);
-    bool any = false, shown = false;
-    for (const Kernel *k = h->p->program->sweep.first; k; k = k->next) shown |= is_kernel_of(k, d) && draws_unknowns(k->body);
-    for (const Kernel *k = h->p->program->sweep.first; k; k = k->next) {
-        if (!is_kernel_of(k, d)) continue;
-        kernel(h, k, shown ? draws_unknowns(k->body) : !any);
-        any = true;
-    }
-    if (!any) fputs("<p class=\"note\">Kernels of another update serve this one.</p>\n", out);
+    for (int i = 0; i < d->ncode; i++) code(h, &d->code[i]);
+    if (!d->ncode) fputs("<p class=\"note\">Kernels of another update serve this one.</p>\n", out);
     fputs("</div></div></article>\n", out);
 }
 

@@ -112,17 +112,14 @@ static void update(FILE *out, const Pages *p, const Derivation *d)
         fputs("}", out);
     }
     fputs("],\n     \"kernels\": [", out);
-    bool any = false;
-    for (const Kernel *k = p->program->sweep.first; k; k = k->next) {
-        if (!is_kernel_of(k, d)) continue;
-        char *text = kernel_text(p->program, k);
-        fputs(any ? ",\n      {" : "\n      {", out);
-        json_member(out, "name", k->name);
+    for (int i = 0; i < d->ncode; i++) {
+        char *text = code_text(p->program, &d->code[i]);
+        fputs(i ? ",\n      {" : "\n      {", out);
+        json_member(out, "name", d->code[i].name);
         fputs(", ", out);
         json_member(out, "text", text ? text : "");
         fputs("}", out);
         free(text);
-        any = true;
     }
     fputs("]}", out);
 }

@@ -1,10 +1,11 @@
-// kernel_text.c -- the text of one kernel, as emission writes it in the program.
+// kernel_text.c -- the text of one kernel, or of the function that launches those of an update, as emission writes it in the program.
 #define _GNU_SOURCE
 #include <stdio.h>
 #include "../emit/nodes.h"
+#include "../emit/program.h"
 #include "pages.h"
 
-char *kernel_text(const Program *p, const Kernel *k)
+char *code_text(const Program *p, const ShownCode *c)
 {
     char *text;
     size_t size;
@@ -13,7 +14,8 @@ char *kernel_text(const Program *p, const Kernel *k)
     Scope scope = {.arena = p->g->arena, .g = p->g};
     Map real = {0};
     Out out = {.program = p, .g = p->g, .arena = p->g->arena, .page = page_new(p->g->arena, to, false), .scope = &scope, .real = &real};
-    emit_kernel(&out, k);
+    if (c->kernel) emit_kernel(&out, c->kernel);
+    else emit_update(&out, c->function);
     page_close(out.page);
     fclose(to);
     return text;

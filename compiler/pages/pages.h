@@ -11,5 +11,5 @@ void page_info(FILE *out, const Pages *p, const char *version);  // what the pro
 
 // ---- kernel_text.c ----
 
-char *kernel_text(const Program *p, const Kernel *k);  // as in the program; the caller frees it
+char *code_text(const Program *p, const ShownCode *c);  // as in the program; the caller frees it
 #endif

@@ -193,7 +193,7 @@ class Reader:
         self.take("{")
         while not self.accept("}"):
             key = self.take()
-            if key == "reference":
+            if key in ("reference", "meaning"):
                 out[key] = self.take()
             elif key == "support":
                 support = self.take()

@@ -269,6 +269,22 @@ static const char *parameter_name(Graph *g, const char *name)
     return names_variable(g, name) ? intern(arena_printf(g->arena, "%s'", name)) : name;
 }
 
+const char *meaning_of(const Graph *g, const Distribution *d, int nargs, Expr *const *args)
+{
+    const char *all = "";
+    if (!d || !d->meaning) return NULL;
+    for (const char *from = d->meaning; *from;) {
+        size_t n = 0;
+        while (isalnum((unsigned char)from[n]) || from[n] == '_') n++;
+        const char *word = arena_printf(g->arena, "%.*s", (int)(n ? n : 1), from);
+        for (int i = 0; i < (n ? d->nparams : 0); i++)
+            if (i < nargs && strcmp(d->params[i]->name, word) == 0) word = text(g, args[i]);
+        all = arena_printf(g->arena, "%s%s", all, word);
+        from += n ? n : 1;
+    }
+    return all;
+}
+
 // The argument of a law as the stdlib writes it, its parameters under these names.
 static const char *argument_of(Graph *g, const Law *law, const Ast *e)
 {
