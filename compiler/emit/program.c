@@ -105,8 +105,8 @@ static void emit_banner(Out *o, const Program *p, const char *source)
             "numbers.");
     line(o, "// Subscripts count from 1 in comments, as in the model, and from 0 in the code. *s->x is a number, s->x[k] an element.");
     line(o, "// EACH, ALONG and LANES share a loop out among lanes, SUM_ALONG adds up over it besides, ONE_LANE is for one of them.");
-    line(o, "// DRAW(x, k, LAW) draws x[k] and stores it: NORMAL(mean, precision), NORMAL_WITHIN(mean * precision, precision, ends), "
-            "POWER_GAMMA(a, ...) where x^a is gamma.");
+    line(o, "// DRAW(x, k, LAW) draws x[k] and stores it: NORMAL(mean, precision); NORMAL_WITHIN(h, precision, ends), of mean h / precision;");
+    line(o, "// POWER_GAMMA(a, shape, rate), by which x[k]^a ~ gamma(shape, rate).");
     line(o, "// RATIO is for --check alone: the log ratio of the law's density, new value to old, which the joint density must have as "
             "well.");
     directive(o, "#include \"gm.h\"");

@@ -32,7 +32,7 @@ const char *loops_over(Lower *p, const Loops *l)
 enum { WIDTH = 150, MOST_LINES = 12 };  // of the comment above a kernel; --explain prints all of it
 enum { COLUMNS = 140, LEAST_COLUMNS = 70 };  // of a line, after which it goes on in the next one
 
-// Where a line of a comment ends: behind a comma or before a sign, else at any space.
+// Where a line of a comment ends: behind a comma, before a sign, in a gap; else at any space.
 static int end_of_line(const char *s, int room)
 {
     int space = 0, good = 0;
@@ -40,7 +40,7 @@ static int end_of_line(const char *s, int room)
     for (int i = 1; i <= room; i++) {
         if (s[i] != ' ' || s[i - 1] == ' ') continue;
         space = i;
-        if (strchr(",;:", s[i - 1]) || strchr("+-=~(", s[i + 1])) good = i;
+        if (strchr(",;:", s[i - 1]) || strchr("+-=~( ", s[i + 1])) good = i;
     }
     return good >= LEAST_COLUMNS ? good : space ? space : (int)strcspn(s, " ");
 }
