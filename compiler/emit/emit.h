@@ -9,5 +9,4 @@ void emit_program(FILE *out, FILE *tables, const char *tables_name, const Progra
 // NULL.
 void emit_lesson(FILE *out, const Program *p, const char *source_path, const char *output);
 void emit_kernels(FILE *out, const Program *p);  // the kernels with the conditionals that they draw from
-bool has_function(const UpdateCode *s);  // whether an update has a function that launches its kernels: there are several
 #endif

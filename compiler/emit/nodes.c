@@ -245,8 +245,7 @@ void emit_lane(Out *o, const Node *n)
         for (const Node *m = n->body; m; m = m->next) names |= m->kind == NODE_LET;
         if (names && o->g->lesson) PLAIN_BLOCK emit_list(o, n->body);
         else emit_list(o, n->body);
-    }
-    else BODY(!is_one_statement(n->body), n->lane.key ? "GROUP_LANE" : "ONE_LANE")
+    } else BODY(!is_one_statement(n->body), n->lane.key ? "GROUP_LANE" : "ONE_LANE")
         {
             if (n->lane.key) {
                 o->group_name = index_c(o, n->lane.group);

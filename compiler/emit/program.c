@@ -33,13 +33,13 @@ static bool is_instead(const Update *s) { return s->when == WITH_GRADIENTS; }
 static Entry entry_of(const Out *o, const Program *p, const Update *s)
 {
     const Description *d = s->description;
-    const char *note = s->imputes                     ? ", if values are missing"
-                       : s->joint < 0                 ? ", where these are not drawn jointly"
-                       : s->when == WITHOUT_GRADIENTS ? " *"
+    const char *note = s->imputes                      ? ", if values are missing"
+                       : s->joint < 0                  ? ", where these are not drawn jointly"
+                       : s->when == WITHOUT_GRADIENTS  ? " *"
                        : is_instead(s) && s->collapsed ? ", auxiliaries integrated out"
-                       : s->when == ON_CPU            ? ", on a CPU"
-                       : s->when == ON_GPU            ? ", on a GPU"
-                                                      : "";
+                       : s->when == ON_CPU             ? ", on a CPU"
+                       : s->when == ON_GPU             ? ", on a GPU"
+                                                       : "";
     return (Entry){d->what, *d->is == ':' ? d->brief + 2 : d->brief, kernel_of(p, s), source_line(o, s->span), note};
 }
 
@@ -105,8 +105,14 @@ static void emit_banner(Out *o, const Program *p, const char *source)
             "numbers.");
     line(o, "// Subscripts count from 1 in comments, as in the model, and from 0 in the code. *s->x is a number, s->x[k] an element.");
     line(o, "// EACH, ALONG and LANES share a loop out among lanes, SUM_ALONG adds up over it besides, ONE_LANE is for one of them.");
-    line(o, "// DRAW(x, k, LAW) draws x[k] and stores it: NORMAL(mean, precision); NORMAL_WITHIN(h, precision, ends), of mean h / precision;");
+    line(o,
+         "// DRAW(x, k, LAW) draws x[k] and stores it: NORMAL(mean, precision); NORMAL_WITHIN(h, precision, ends), of mean h / precision;");
     line(o, "// POWER_GAMMA(a, shape, rate), by which x[k]^a ~ gamma(shape, rate).");
+    if (p->uses.normals)
+        line(o, "// NORMAL_DENSE and its like, behind kernels that collect a precision J and a shift h, draw J^-1 h + L'^-1 z: J = L L', z "
+                "standard "
+                "normal.");
+    line(o, "// What else is in capitals is a macro, explained where kernels.h has it, or kernels_cpu.h for a CPU.");
     line(o, "// RATIO is for --check alone: the log ratio of the law's density, new value to old, which the joint density must have as "
             "well.");
     directive(o, "#include \"gm.h\"");

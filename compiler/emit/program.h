@@ -13,7 +13,8 @@ void emit_data(const Out *o);                          // the data of a run, as 
 
 // ---- updates.c ----
 
-void emit_update(Out *o, const UpdateCode *s);      // this function
+bool has_function(const UpdateCode *s);                    // whether an update has a function that launches its kernels: there are several
+void emit_update(Out *o, const UpdateCode *s);             // this function
 void emit_host(Out *o, const Program *p);                  // the sweep, and what the host launches before and after it
 const char *host_members(const Out *o, const Program *p);  // the members of gm_model that this gives
 

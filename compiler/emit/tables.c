@@ -76,7 +76,12 @@ static bool is_wide_data(const Program *p, const Var *v) { return v->rank && v->
 
 // ---- members of Data and State, and streams ----
 
-enum { ROW = 118, NOTES = 40, MOST_SHORT = 116, BLOCK_ROW = 136 };  // columns: where a list of names goes on in the next row, and where notes begin
+enum {
+    ROW = 118,
+    NOTES = 40,
+    MOST_SHORT = 116,
+    BLOCK_ROW = 136
+};  // columns: where a list of names goes on in the next row, and where notes begin
 
 // A list of names that are declared together, in rows.
 typedef struct Names {
@@ -166,7 +171,8 @@ static Member state_member(const Out *o, const Program *p, const Var *v)
     const Sort sort = sort_of(v);
     return (Member){.type = element_type(p, v),
                     .name = text(o, "*%s", c_name(o, v->name)),
-                    .note = text(o, v->rank && sort != WORK ? "%s, %s" : "%s", sort_name[sort], dims_text(o, v)),
+                    .note = v->lowered.note ? v->lowered.note
+                                            : text(o, v->rank && sort != WORK ? "%s, %s" : "%s", sort_name[sort], dims_text(o, v)),
                     .sort = sort};
 }
 

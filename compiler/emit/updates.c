@@ -1,6 +1,5 @@
 // updates.c -- what the host does: a function for each update of the schedule, the sweep that makes one after the other, setup before it
 // and what a run requests after it.
-#include "emit.h"
 #include "program.h"
 
 // ---- sizes of rows ----

@@ -175,20 +175,20 @@ struct Decl {
     int outer;           // sizes behind the name, as in real x[N]
     // declared in a loop: the left side there, x[i], whose subscripts replaced these sizes; its bounds may read the indices
     Ast *in_loop;
-    Ast *init;      // `int K = 256;` in data: default
-    Ast *lo, *hi;   // DECL_INDEX: range
+    Ast *init;                // `int K = 256;` in data: default
+    Ast *lo, *hi;             // DECL_INDEX: range
     const char *own_size[2];  // DECL_PARAMETER: names of sizes that are not those of the value: the E of array[E] int node
     bool has_type;            // the user wrote a type
-    int order;      // declaration order over the model, dense from 0
-    Stmt *sites;    // DECL_DEFINITION: the statements that define it (linked by next_site)
+    int order;                // declaration order over the model, dense from 0
+    Stmt *sites;              // DECL_DEFINITION: the statements that define it (linked by next_site)
     // DECL_DEFINITION: its one statement, z[j] = ..., where sizes of the right side differ by the indices that are its subscripts
     Stmt *ragged;
     const char *lengths;  // rows of different lengths, one behind the other: the name of the array with their lengths; or NULL
-    bool observed;   // DECL_DATA: some statement draws it, so that values may be missing
-    bool recursive;  // DECL_DEFINITION: its elements depend on others of it, perhaps through other definitions
-    bool poisoned;   // an error has been reported: no further messages about it
-    void *front;     // private to resolve and types
-    void *user;      // for the stage that builds the model graph
+    bool observed;        // DECL_DATA: some statement draws it, so that values may be missing
+    bool recursive;       // DECL_DEFINITION: its elements depend on others of it, perhaps through other definitions
+    bool poisoned;        // an error has been reported: no further messages about it
+    void *front;          // private to resolve and types
+    void *user;           // for the stage that builds the model graph
 };
 
 // ---- statements ----
@@ -336,7 +336,7 @@ typedef struct Distribution {  // distribution normal(real mu, real<lower=0> sig
     // for warnings about priors: the parameters that shift and stretch the values; where most of the mass of a prior lies beside 0 and far
     // out (a condition); an end of the support that is seldom known. Or NULL
     Ast *location, *scale, *near_zero, *far_end;
-    Ast *require;  // a condition on arguments that are data, or NULL (name: requires)
+    Ast *require;         // a condition on arguments that are data, or NULL (name: requires)
     const char *meaning;  // for readers, in the names of the parameters: of a distribution that is in no textbook; or NULL
     const char *reference;
     struct Distribution *next;

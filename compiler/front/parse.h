@@ -58,9 +58,9 @@ typedef struct Parse {
     Library *stdlib;
     Including *including;  // the files around this one
     List read;             // const char *: real paths of all files so far; none is read twice
-    int at;          // the lexer's place in the text
-    int comment_at;  // where an open comment started
-    bool started;    // the token that picks the language has been sent
+    int at;                // the lexer's place in the text
+    int comment_at;        // where an open comment started
+    bool started;          // the token that picks the language has been sent
     bool failed;
     bool quiet;       // no more syntax errors: they would follow from one already reported
     bool too_deep;    // reported once
@@ -115,7 +115,7 @@ StmtList stmt_not_one(Parse *p, Span at, Ast *e);
 Decl *decl_new(Parse *p, DeclKind kind, const char *name, Span at);
 Decl *decl_index(Parse *p, const char *name, Span at, Ast *lo, Ast *hi);
 Truncation truncation(Parse *p, Span at, const char *word, Ast *lower, Ast *upper);  // word NULL: it has parentheses
-Truncation truncation_of_one_end(Parse *p, Span at, Span end, const char *word);           // T[0]: below or above?
+Truncation truncation_of_one_end(Parse *p, Span at, Span end, const char *word);     // T[0]: below or above?
 
 // Blocks and requests.
 void block_add(Parse *p, Span at, StmtList body);

@@ -166,6 +166,7 @@ struct Var {
         // arrays of log x and log(1 - x) as drawn, for readers of logs of values that may round to 0 or 1 (kernel/logs.c). NULL: there is
         // none
         Var *kept_log, *kept_log1m;
+        const char *note;  // for readers of a program: what a work array has; or NULL
     } lowered;
 };
 

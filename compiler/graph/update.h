@@ -151,8 +151,8 @@ typedef struct Description {  // all text is in the model's names; NULL: nothing
     const char *measure;    // of a group move: Jacobian and Haar measure; NULL: there is none to be said
     const char *J, *h, *x;  // of a joint normal: what its precision, its shift and its block are called
     const char *method;     // how it is drawn
-    const char *because;   // why so
-    const char *elements;  // what runs in parallel
+    const char *because;    // why so
+    const char *elements;   // what runs in parallel
 } Description;
 
 // Members of one kind are in the union: who reads one has asked for the kind, or calls a function below, which does.

@@ -29,7 +29,7 @@ const char *loops_over(Lower *p, const Loops *l)
     return over;
 }
 
-enum { WIDTH = 150, MOST_LINES = 12 };  // of the comment above a kernel; --explain prints all of it
+enum { WIDTH = 150, MOST_LINES = 12 };       // of the comment above a kernel; --explain prints all of it
 enum { COLUMNS = 140, LEAST_COLUMNS = 70 };  // of a line, after which it goes on in the next one
 
 // Where a line of a comment ends: behind a comma, before a sign, in a gap; else at any space.
@@ -55,7 +55,7 @@ void note(Lower *p, const char *format, ...)
     int indent = (int)strspn(s, " ");
     for (const char *rest = s; *rest;) {
         const bool first = rest == s;
-        const int before = first ? 3 : 3 + indent + 4, n = end_of_line(rest, COLUMNS - before);
+        const int before = first ? 3 : 3 + indent + 4, n = p->g->lesson ? (int)strlen(rest) : end_of_line(rest, COLUMNS - before);
         p->comment = words(p, "%s// %*s%.*s\n", p->comment ? p->comment : "", first ? 0 : indent + 4, "", n, rest);
         rest += n + strspn(rest + n, " ");
     }
@@ -77,7 +77,7 @@ const char *factor_text(Lower *p, const Factor *f)
 {
     if (!f->dist) {
         const char *term = math(p, f->log_density);
-        return strlen(term) < LONGEST_FACTOR ? words(p, "target += %s", term) : "target";
+        return strlen(term) < LONGEST_FACTOR ? words(p, "target += %s", term) : words(p, "target += %.*s...", LONGEST_FACTOR, term);
     }
     if (!f->value) return f->dist->name;
     const char *all = words(p, "%s ~ %s(", math(p, f->value), f->dist->name);
@@ -163,8 +163,7 @@ void comment_update(Lower *p, const Update *s)
         note(p, "  %s", cut_line(p, d->line[i]));
     }
     const Distribution *law = d->drawn.dist && s->kind == UPDATE_EXACT ? library_distribution(p->g->stdlib, intern(d->drawn.dist)) : NULL;
-    if (law && law->meaning && once(p, law->name))
-        note(p, "  %s: %s", law->name, meaning_of(p->g, law, d->drawn.nargs, d->drawn.args));
+    if (law && law->meaning && once(p, law->name)) note(p, "  %s: %s", law->name, meaning_of(p->g, law, d->drawn.nargs, d->drawn.args));
     if (d->measure) note(p, "  %s", d->measure);
     if (s->kind == UPDATE_EXACT) comment_change(p, d);
 }

@@ -316,6 +316,9 @@ void update_exact(Lower *p, const Update *s)
     RowDot dot = {0};
     row_dot(p, s, &dot);
     const Shared how = shared_how(s, &dot);
+    if (how == BY_ROW)
+        note(p, "  a pass over the rows of %s, of which dot is that times %s; what it returns are weights of the row in sums over rows",
+             dot.matrix->name, dot.vector->name);
     Kernel *kernel = open_elements_kernel(p, how, s, words(p, "%s_%s", s->imputes ? "impute" : "draw", v->name));
     kernel->followed = followed(c, how);
     if (how == BY_ROW) {

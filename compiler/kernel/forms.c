@@ -86,7 +86,7 @@ static const Chained *chained(Arena *a, const Node *n)
                       slope->assign.value == ex_mul2(g, scale) && slope->assign.place.element == g;
     if (!last || n->assign.value != ex_mul2(share, ex_call1("log", by[3]))) return NULL;
     Chained *c = NEW(a, Chained);
-    *c = (Chained){share,  by[2], by[3], scale, by[0], &slope->assign.place, &centre->assign.place, &spread->assign.place};
+    *c = (Chained){share, by[2], by[3], scale, by[0], &slope->assign.place, &centre->assign.place, &spread->assign.place};
     return c;
 }
 

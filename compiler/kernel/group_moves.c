@@ -290,10 +290,13 @@ void along_group_move(Lower *p, const Update *s)
     for (int i = 0; i < o->nwindows; i++) draw_window(p, &o->window[i]);
     bool plain = o->added || o->by->discrete;
     for (int i = 0; i < o->n; i++) plain &= !o->moved[i].log_jacobian;
-    note(p, "The group move by %s is applied%s (Liu and Sabatti 2000)", o->by->name,
-         !plain             ? ""
-         : o->by->discrete ? ", of Jacobian 1 and counting measure"
-                            : ", a translation of Jacobian 1 and uniform measure");
+    if (p->g->lesson && s->description->measure)
+        note(p, "The group move by %s (Liu and Sabatti 2000) is applied. %s", o->by->name, s->description->measure);
+    else
+        note(p, "The group move by %s is applied%s (Liu and Sabatti 2000)", o->by->name,
+             !plain            ? ""
+             : o->by->discrete ? ", of Jacobian 1 and counting measure"
+                               : ", a translation of Jacobian 1 and uniform measure");
     Kernel *k = open_kernel(p, KERNEL_TEAM,
                             o->added ? words(p, "add_%s", o->by->name) : words(p, "move_%s", o->by->name + strlen("scale_")), "wide");
     for (int i = 0; i < o->n; i++) move_elements(p, s, &o->moved[i], one ? &all : NULL);

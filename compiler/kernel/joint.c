@@ -330,20 +330,24 @@ static void update_sparse(Lower *p, const Update *s)
     b.h = work_array(p, ROLE_SYSTEM, words(p, "joint_shift_%s", block_name(p, s->block, s->nblock)), 1, &size);
     Var *x = s->nblock == 1 ? s->block[0] : work_array(p, ROLE_BLOCK, words(p, "joint_%s", block_name(p, s->block, s->nblock)), 1, &size);
     const RowSum *squares = fused_squares(p, s);
-    Var *scale = squares              ? squares->scale
-                 : s->gaussian.scaled ? work_array(p, ROLE_TUNING, words(p, "scale_of_%s", s->gaussian.scaled_latent->var->name), 1, (Expr *[]){ex_num(3)})
-                                      : NULL;
+    Var *scale = squares ? squares->scale
+                 : s->gaussian.scaled
+                     ? work_array(p, ROLE_TUNING, words(p, "scale_of_%s", s->gaussian.scaled_latent->var->name), 1, (Expr *[]){ex_num(3)})
+                     : NULL;
     update_row_sums(p, s);
     comment_update(p, s);
     note(p, "  its precision is sparse: each entry is listed with its place, one on the diagonal by its half");
     if (s->gaussian.scaled)
-        note(p, "  the scale of %s is drawn together with it: its square is gamma(count/2, (sum of squares - %s'%s^-1 %s)/2) (Liu and Wu 1999)",
-             s->gaussian.scaled_latent->var->name, s->description->h, s->description->J, s->description->h);
+        note(
+            p,
+            "  the scale of %s is drawn together with it: its square is gamma(count/2, (sum of squares - %s'%s^-1 %s)/2) (Liu and Wu 1999)",
+            s->gaussian.scaled_latent->var->name, s->description->h, s->description->J, s->description->h);
     b.h->lowered.pattern = s->gaussian.sparse;
     bool whole = false;
     for (const BlockTerm *t = s->gaussian.terms; t; t = t->next) whole |= needs_own_array(t->coefficient, &t->loops);
     const bool by_lanes = !whole && !s->gaussian.listed && !s->gaussian.proposal;  // on a GPU
-    Kernel *collect = open_kernel(p, by_lanes ? KERNEL_TEAM : KERNEL_ONCE, words(p, "entries_%s", block_name(p, s->block, s->nblock)), "wide");
+    Kernel *collect =
+        open_kernel(p, by_lanes ? KERNEL_TEAM : KERNEL_ONCE, words(p, "entries_%s", block_name(p, s->block, s->nblock)), "wide");
     collect->terms = by_lanes ? s->gaussian.sparse : 0;
     put_offsets(p, &b, s->nblock, size);
     put_fill(p, b.h, (Count){1, {local_ref(b.n)}}, false);
@@ -414,9 +418,10 @@ void update_gaussian(Lower *p, const Update *s)
     const bool direct = ndense == 1;
     Var *x = direct || by_lanes ? first : work_array(p, ROLE_BLOCK, words(p, "joint_%s", stem), 1, &size);
     const RowSum *squares = fused_squares(p, s);
-    Var *scale = squares              ? squares->scale
-                 : s->gaussian.scaled ? work_array(p, ROLE_TUNING, words(p, "scale_of_%s", s->gaussian.scaled_latent->var->name), 1, (Expr *[]){ex_num(3)})
-                                      : NULL;
+    Var *scale = squares ? squares->scale
+                 : s->gaussian.scaled
+                     ? work_array(p, ROLE_TUNING, words(p, "scale_of_%s", s->gaussian.scaled_latent->var->name), 1, (Expr *[]){ex_num(3)})
+                     : NULL;
     bool whole = false;
     for (const BlockTerm *t = s->gaussian.terms; t; t = t->next) whole |= needs_own_array(t->coefficient, &t->loops);
     if (s->gaussian.rows) {
@@ -424,8 +429,7 @@ void update_gaussian(Lower *p, const Update *s)
         b.y = work_array(p, ROLE_BLOCK, words(p, "target_%s", stem), 1, (Expr *[]){s->gaussian.rows->count});
         b.diagonal = work_array(p, ROLE_BLOCK, words(p, "diagonal_%s", stem), 1, &size);
         system = work_array(p, ROLE_SYSTEM, words(p, "system_%s", stem), 2, (Expr *[]){s->gaussian.rows->count, s->gaussian.rows->count});
-        note(p,
-             "%s with fewer rows than coefficients (Bhattacharya et al. 2016): precision D + R'R, rows of R and targets over their sd",
+        note(p, "%s with fewer rows than coefficients (Bhattacharya et al. 2016): precision D + R'R, rows of R and targets over their sd",
              s->description->what);
         Kernel *collect = open_kernel(p, KERNEL_TEAM, words(p, "collect_rows_%s", stem), "wide");
         collect_rows(p, &b, x, ndense, size);
@@ -446,8 +450,10 @@ void update_gaussian(Lower *p, const Update *s)
     comment_update(p, s);
     if (effects) note(p, "  the elements of %s are independent given the others: an arrow", effects->name);
     if (s->gaussian.scaled)
-        note(p, "  the scale of %s is drawn together with it: its square is gamma(count/2, (sum of squares - %s'%s^-1 %s)/2) (Liu and Wu 1999)",
-             s->gaussian.scaled_latent->var->name, s->description->h, s->description->J, s->description->h);
+        note(
+            p,
+            "  the scale of %s is drawn together with it: its square is gamma(count/2, (sum of squares - %s'%s^-1 %s)/2) (Liu and Wu 1999)",
+            s->gaussian.scaled_latent->var->name, s->description->h, s->description->J, s->description->h);
     Kernel *collect = open_kernel(p, KERNEL_TEAM, words(p, "collect_%s", stem), "wide");
     collect->by_one = whole;
     put_offsets(p, &b, ndense, size);

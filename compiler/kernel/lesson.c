@@ -8,10 +8,7 @@
 // else.
 #include "lower.h"
 
-static bool is_shown(const UpdateCode *code)
-{
-    return !code->update->imputes && code->update->joint <= 0 && code->update->when != ON_GPU;
-}
+static bool is_shown(const UpdateCode *code) { return !code->update->imputes && code->update->joint <= 0 && code->update->when != ON_GPU; }
 
 // Whether launches follow those under this condition, without which a function returns.
 static bool launches_follow(const Launch *where)

@@ -137,7 +137,7 @@ static void name_updates(Lower *p)
     for (int i = 0; i < p->out->nupdates; i++) {
         UpdateCode *code = &p->out->updates[i];
         const Update *s = code->update;
-        const char *name = s->group_move   ? s->group_move->by->name
+        const char *name = s->group_move    ? s->group_move->by->name
                            : proposal_of(s) ? proposal_of(s)->name->name
                                             : block_name(p, s->block, s->nblock);
         code->function =

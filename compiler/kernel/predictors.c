@@ -216,7 +216,9 @@ void make_room(Lower *p, Product *r, bool weights)
     const char *of = r->coefficients->name;
     if (weights && r->coefficients->rank == 2) r->eta = predictor_of(p, r)->of.eta;
     else r->eta = work_array(p, ROLE_ROW_VALUE, words(p, "%s_%s", r->matrix->name, of), r->coefficients->rank, dim);
+    if (r->eta && !r->eta->lowered.note) r->eta->lowered.note = words(p, "%s times %s", r->matrix->name, of);
     if (!weights) return;
     r->weight = work_array(p, ROLE_ROW_VALUE, words(p, "weight_%s_%s", r->matrix->name, of), r->coefficients->rank, dim);
     r->out = work_array(p, ROLE_TOTALS, words(p, "rows_%s", of), r->coefficients->rank, r->coefficients->dim);
+    r->out->lowered.note = words(p, "sums of rows of %s times weights", r->matrix->name);
 }

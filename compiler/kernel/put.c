@@ -24,10 +24,7 @@ Var *copy_array(Lower *p, const Var *of, const char *name)
 
 enum { MOST_NAMES = 3, LONGEST_NAME = 20 };  // of a block that is called by all of its unknowns
 
-static bool is_block(const NamedBlock *b, Var *const *var, int n)
-{
-    return b->n == n && memcmp(b->var, var, sizeof *var * (size_t)n) == 0;
-}
+static bool is_block(const NamedBlock *b, Var *const *var, int n) { return b->n == n && memcmp(b->var, var, sizeof *var * (size_t)n) == 0; }
 
 static bool is_name_of_model(const Graph *g, const char *name)
 {

@@ -240,6 +240,7 @@ void plan_rows(Lower *p)
     }
     for (RowSum *r = p->row_sums; r; r = r->next) {
         r->out = work_array(p, ROLE_TOTALS, words(p, "rows_%s", r->vector->name), 1, r->vector->dim);
+        r->out->lowered.note = words(p, "sums of rows of %s times weights", r->matrix->name);
         for (const Update *s = p->g->updates; s && s != r->update && !r->fused; s = s->next) {
             RowDot dot;
             if (!row_dot(p, s, &dot) || dot.matrix != r->matrix || fused_sum(p, s)) continue;

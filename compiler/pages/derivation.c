@@ -7,7 +7,7 @@
 // Where no family has these statistics, the second step says why, and the third how the density is drawn from. Formulas are made of the
 // expressions of the graph (describe.c). Needs: a complete program. Keeps: what it needs.
 #include <string.h>
-#include "../emit/emit.h"
+#include "../emit/program.h"
 #include "../graph/plan/describe.h"
 #include "../graph/terms/naming.h"
 #include "../graph/terms/requests.h"
@@ -141,7 +141,8 @@ static void find_terms(const Pages *p, Unknown *u, const Var *v)
                 (Row){.formula = statement_of(t, f),
                       .over = formula_loops(t, &over),
                       .line = line_of_factor(f),
-                      .note = meaning ? arena_printf(p->arena, "%s: %s%s%s", f->dist->name, meaning, rule ? "; " : "", rule ? rule : "") : rule});
+                      .note = meaning ? arena_printf(p->arena, "%s: %s%s%s", f->dist->name, meaning, rule ? "; " : "", rule ? rule : "")
+                                      : rule});
         Expr *density = without_constants(f->log_density, v);
         if (density && f->dist && f->value)
             row_new(p->arena, &u->terms, (Row){.words = "log density, up to a constant:", .formula = formula_of(t, density)});
@@ -308,9 +309,12 @@ static void change_of_variable(Writing *w, DerivationStep *s, const struct Chang
 {
     Notation *t = &w->names;
     const Formula *x = formula_word(t, c->x->var->name), *of = formula_of(t, c->of),
-                  *slope = formula_fenced(t, '|', ROW(t, formula_letter(t, "d"), formula_sign(t, SIGN_THIN), of, formula_prose(t, " / "),
-                                                      formula_letter(t, "d"), formula_sign(t, SIGN_THIN), x));
-    row_new(t->arena, s, (Row){.words = "with", .formula = ROW(t, x, formula_sign(t, SIGN_EQUALS), formula_power(t, of, formula_of(t, ex_num(c->power))))});
+                  *slope = formula_fenced(t, '|',
+                                          ROW(t, formula_letter(t, "d"), formula_sign(t, SIGN_THIN), of, formula_prose(t, " / "),
+                                              formula_letter(t, "d"), formula_sign(t, SIGN_THIN), x));
+    row_new(
+        t->arena, s,
+        (Row){.words = "with", .formula = ROW(t, x, formula_sign(t, SIGN_EQUALS), formula_power(t, of, formula_of(t, ex_num(c->power))))});
     row_new(t->arena, s,
             (Row){.formula = ROW(t, given_rest(t, x), formula_sign(t, SIGN_EQUALS), given_rest(t, of), formula_sign(t, SIGN_PLUS),
                                  formula_word(t, "log"), slope, formula_sign(t, SIGN_EQUALS), formula_of(t, c->density),
@@ -590,18 +594,21 @@ static const char *routine_of(const Pages *p, const Update *u, const Launch *l)
     switch (l->kind) {
     case LAUNCH_NORMAL_DENSE:
     case LAUNCH_NORMAL_DENSE_SCALED:
-        return arena_printf(p->arena, "`NORMAL_DENSE` draws it, with the Cholesky factor %s = L L': %s = %s^-1 %s + L'^-1 z, z standard normal", J,
-                            x, J, h);
+        return arena_printf(p->arena,
+                            "`NORMAL_DENSE` draws it, with the Cholesky factor %s = L L': %s = %s^-1 %s + L'^-1 z, z standard normal", J, x,
+                            J, h);
     case LAUNCH_NORMAL_ARROW:
     case LAUNCH_NORMAL_ARROW_SCALED:
-        return arena_printf(p->arena,
-                            "`NORMAL_ARROW` integrates the independent elements out of %s and %s, draws the others by the Cholesky factor of "
-                            "what is left, and then each of these elements given the others",
-                            J, h);
+        return arena_printf(
+            p->arena,
+            "`NORMAL_ARROW` integrates the independent elements out of %s and %s, draws the others by the Cholesky factor of "
+            "what is left, and then each of these elements given the others",
+            J, h);
     case LAUNCH_NORMAL_SPARSE:
     case LAUNCH_NORMAL_SPARSE_SCALED:
-        return arena_printf(
-            p->arena, "`NORMAL_SPARSE` draws it, with a sparse Cholesky factor %s = L L': %s = %s^-1 %s + L'^-1 z, z standard normal", J, x, J, h);
+        return arena_printf(p->arena,
+                            "`NORMAL_SPARSE` draws it, with a sparse Cholesky factor %s = L L': %s = %s^-1 %s + L'^-1 z, z standard normal",
+                            J, x, J, h);
     case LAUNCH_NORMAL_ROWS:
     case LAUNCH_NORMAL_ROWS_SCALED:
         return "`NORMAL_ROWS` draws it from a matrix of rows by rows, where these are fewer (Bhattacharya et al. 2016)";

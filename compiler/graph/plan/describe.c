@@ -319,7 +319,8 @@ static void change_of_variable(Graph *g, Description *d, const Conditional *c)
     if (!of || !of->log_density || of->nparams != d->drawn.nargs || c->array) return;
     Expr *x = named(g, free_letter(g, letters));
     x->var->lower_number = 0;
-    Expr *density = ex_tidy(terms_with(elaborate(g, of->log_density, bind_arguments(g, of, of->nparams, d->drawn.args, x), 0, NULL), x->var)),
+    Expr *density =
+             ex_tidy(terms_with(elaborate(g, of->log_density, bind_arguments(g, of, of->nparams, d->drawn.args, x), 0, NULL), x->var)),
          *slope = ex_mul2(ex_num(1 / c->power - 1), ex_log(x));
     const char *v = text(g, c->current), *name = x->var->name;
     d->changed = (struct ChangedVariable){.of = c->current, .x = x, .power = c->power, .density = density};
@@ -527,8 +528,7 @@ static void block(Graph *g, Description *d, const Update *s)
     d->J = free_letter(g, precision);
     d->h = free_letter(g, shift);
     d->x = free_letter(g, vector);
-    const char *normal =
-        arena_printf(g->arena, "~ normal with precision %s and shift %s, mean %s^-1 %s", d->J, d->h, d->J, d->h);
+    const char *normal = arena_printf(g->arena, "~ normal with precision %s and shift %s, mean %s^-1 %s", d->J, d->h, d->J, d->h);
     const char *drawn = s->gaussian.innovations ? s->gaussian.band->var[0]->name : NULL;
     for (int i = 1; drawn && i < s->nblock - innovation_count(s) + 1; i++)
         drawn = arena_printf(g->arena, "%s, %s", drawn, s->gaussian.band->var[i]->name);
@@ -550,7 +550,8 @@ static void block(Graph *g, Description *d, const Update *s)
         const char *over = loops_text(g, &as.over);
         if (square)
             line(g, d,
-                 arena_printf(g->arena, "%s[%s, %s] += %s%s%s", d->J, text(g, as.left[0]), text(g, as.left[1]), text(g, as.right), tail, over),
+                 arena_printf(g->arena, "%s[%s, %s] += %s%s%s", d->J, text(g, as.left[0]), text(g, as.left[1]), text(g, as.right), tail,
+                              over),
                  as);
         else line(g, d, arena_printf(g->arena, "%s[%s] += %s%s%s", d->h, text(g, as.left[0]), text(g, as.right), tail, over), as);
     }
@@ -585,7 +586,8 @@ static void block(Graph *g, Description *d, const Update *s)
     if (s->gaussian.on_plane) {
         d->brief = "~ joint normal, their sum 0";
         const char *x = d->x, *J = d->J,
-                   *plane = arena_printf(g->arena, "conditioned on the sum 0: %s - %s^-1 1 (1'%s^-1 1)^-1 1'%s  (Rue and Held 2005)", x, J, J, x);
+                   *plane = arena_printf(g->arena, "conditioned on the sum 0: %s - %s^-1 1 (1'%s^-1 1)^-1 1'%s  (Rue and Held 2005)", x, J,
+                                         J, x);
         line(g, d, plane, words_alone(plane));
         d->elements = arena_printf(g->arena,
                                    s->gaussian.diagonal ? "each element, then the correction that makes their sum 0%s"
@@ -678,7 +680,10 @@ static const char *power_text(const Graph *g, const char *c, const Power *p)
             const double t = p->term[i].times, size = fabs(t);
             if (t == 0 || (t < 0) != (pass == 1)) continue;
             const bool one = size == 1 && *p->term[i].of;
-            all = arena_printf(g->arena, "%s%s%s%s%s", all, n ? t < 0 ? " - " : " + " : t < 0 ? "-" : "",
+            all = arena_printf(g->arena, "%s%s%s%s%s", all,
+                               n       ? t < 0 ? " - " : " + "
+                               : t < 0 ? "-"
+                                       : "",
                                one ? "" : arena_printf(g->arena, "%.15g", size), *p->term[i].of && !one ? "*" : "", p->term[i].of);
             plain = n++ == 0 && (one || !*p->term[i].of) && !strpbrk(p->term[i].of, " *");
         }
@@ -754,7 +759,8 @@ static const char *measure_of(Graph *g, const Update *s)
     else if (family) end = arena_printf(g->arena, "with the densities %s", gives);
     if (densities.failed || !countable)
         return arena_printf(g->arena, "%s = %s: Jacobian %s, Haar measure d%s/%s, %s", c, by, each, c, c, end);
-    return arena_printf(g->arena, "%s = %s: Jacobian %s (%s), Haar measure d%s/%s, %s", c, by, power_text(g, c, &jacobian), each, c, c, end);
+    return arena_printf(g->arena, "%s = %s: Jacobian %s (%s), Haar measure d%s/%s, %s", c, by, power_text(g, c, &jacobian), each, c, c,
+                        end);
 }
 
 // A group move: the coordinate that is drawn, and what changes with it.

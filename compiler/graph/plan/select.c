@@ -273,9 +273,10 @@ static void compete_in_sets(Graph *g, int offers, bool *in)
                 sliced++;
                 coupled |= s->conditional->nbatch < s->block[0]->rank;
             }
-        Update *move =
-            add_selection(g, block, n, theirs, coupled || sliced > 1, "the warm-up tries it beside their Gibbs updates; it is taken if what mixes worst then has clearly more effective draws "
-                                 "for the same work");
+        Update *move = add_selection(
+            g, block, n, theirs, coupled || sliced > 1,
+            "the warm-up tries it beside their Gibbs updates; it is taken if what mixes worst then has clearly more effective draws "
+            "for the same work");
         for (int k = 0; k < n; k++) {
             block[k]->summing.sums -= offers;
             in[block[k]->id] = true;
