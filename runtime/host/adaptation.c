@@ -6,13 +6,12 @@
 #include <string.h>
 
 // The field of State with this name.
-static int field_named(const GmModel *model, const char *prefix, const char *name)
+// What a block keeps comes before its diagnostics: the nearest field before these whose name begins so.
+static int field_before(const GmModel *model, int diagnostics, const char *prefix)
 {
-    char *wanted = gm_format("%s%s", prefix, name);
-    int f = 0;
-    while (f < model->n_state && strcmp(model->state[f].name, wanted) != 0) f++;
-    free(wanted);
-    return f;
+    for (int f = diagnostics; f-- > 0;)
+        if (model->state[f].role == GM_SUM && strncmp(model->state[f].name, prefix, strlen(prefix)) == 0) return f;
+    return model->n_state;
 }
 
 // Whether a chain draws by this: elsewhere other updates of the same unknowns were better.
@@ -43,8 +42,7 @@ GmAdaptation gm_adaptation(const GmModel *model, const GmMemory *m, const GmRun 
     GmAdaptation a = {.depth = NUTS_DEPTH};
     for (int f = 0; f < model->n_state; f++) {
         if (model->state[f].role != GM_DIAGNOSTIC) continue;
-        const char *name = model->state[f].name + strlen("moves_");
-        const int place = field_named(model, "position_", name), machine = field_named(model, "nuts_", name);
+        const int place = field_before(model, f, "position_"), machine = field_before(model, f, "nuts_");
         const long n = place < model->n_state ? gm_shape_size(&m->shape[place]) : 0;
         a.metric = gm_grow(a.metric, (size_t)(a.n + n), sizeof *a.metric);
         for (long i = 0; i < n; i++) a.metric[a.n + i] = 1;

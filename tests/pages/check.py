@@ -196,6 +196,26 @@ def check_data(where, keys, data):
             check_keys(where, keys, "kernel", k)
 
 
+def check_names(where, data):
+    """Each sum that a kernel reads is defined somewhere, once."""
+    defined = []
+    for u in data["updates"]:
+        for step in u["steps"]:
+            if step["title"] == "Names":
+                defined += [m.group(1) for r in step["rows"] for m in [re.match(r"`(\w+)[^`]* = ", r["words"] or "")] if m]
+    for name in set(defined):
+        if defined.count(name) > 1:
+            wrong(where, "%s is defined %d times" % (name, defined.count(name)))
+    for u in data["updates"]:
+        for k in u["kernels"]:
+            made = k["name"].startswith(("sums_of_", "statistics_", "definitions"))
+            for name in set(re.findall(r"s->((?:sum|count)_\w+)", k["text"])) - set(defined):
+                if not made and any(re.search(r"%s(\[[^=]*\])? [+]?= " % name, o["text"]) for v in data["updates"] for o in v["kernels"]):
+                    continue
+                if not made:
+                    wrong(where, "%s, which %s reads, is not defined" % (name, k["name"]))
+
+
 # ---- laws against the terms collected for them ----
 
 class Unknowns(dict):
@@ -329,6 +349,7 @@ def main():
         data = json.loads(said["--explain=json"])
         check_indices(model, subprocess.run([gmc, "-q", model, "--explain=full"], capture_output=True, text=True).stdout, data)
         check_data(model, keys, data)
+        check_names(model, data)
         check_html(model, said["--explain=html"], data)
         check_graphs(model, said["--emit=dot"], said["--emit=mermaid"], data)
         check_latex(model, said["--explain=latex"], folder, latex)

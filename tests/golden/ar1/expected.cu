@@ -5,12 +5,14 @@
 //   phi    ~ normal(mean, 1 / sqrt(precision))  draw_phi  model.gm:9 *
 //   s2^-1  ~ gamma(shape, rate)                 draw_s2   model.gm:10 *
 // Where method selection prefers it, NUTS (Hoffman and Gelman 2014) takes the place of the updates marked *, in all sweeps or most:
-//   (phi, s2)  drawn jointly by Hamiltonian Monte Carlo  density_phi  model.gm:9
+//   (phi, s2)  drawn jointly by Hamiltonian Monte Carlo  density_phi_s2  model.gm:9
 //
 // In kernels `d` is the data, `s` the state of one chain, and `at` the place in the run, which is the key of the random numbers.
 // Subscripts count from 1 in comments, as in the model, and from 0 in the code. *s->x is a number, s->x[k] an element.
 // EACH, ALONG and LANES share a loop out among lanes, SUM_ALONG adds up over it besides, ONE_LANE is for one of them.
-// DRAW(x, k, LAW) draws x[k] and stores it: NORMAL(mean, precision), NORMAL_WITHIN(mean * precision, precision, ends), POWER_GAMMA(a, ...) where x^a is gamma.
+// DRAW(x, k, LAW) draws x[k] and stores it: NORMAL(mean, precision); NORMAL_WITHIN(h, precision, ends), of mean h / precision;
+// POWER_GAMMA(a, shape, rate), by which x[k]^a ~ gamma(shape, rate).
+// What else is in capitals is a macro, explained where kernels.h has it, or kernels_cpu.h for a CPU.
 // RATIO is for --check alone: the log ratio of the law's density, new value to old, which the joint density must have as well.
 #include "gm.h"
 
@@ -28,9 +30,9 @@ typedef struct State {  // of one chain
     wide *phi, *s2;                          // unknowns
     wide *log_lik_y, *y_rep;                 // for the draws, T
     wide *sum_y_y_before, *sum_y_before_squared, *sum_y_observed, *count_observed, *sum_y_before_observed, // sums
-        *count_observed_2, *sum_y_before_centred_squared, *sum_y_before_centred,
-        *sum_y_centred_y_before_centred_negated, *sum_y_centred, *sum_y_centred_squared;
-    wide *position_phi, *gradient_phi, *log_density_phi, *nuts_phi, *moves_phi; // work arrays
+        *count_observed_2, *sum_y_before_centred_squared, *sum_y_before_centred, *sum_y_centred_y_before_centred_negated,
+        *sum_y_centred, *sum_y_centred_squared;
+    wide *position_phi_s2, *gradient_phi_s2, *log_density_phi_s2, *nuts_phi_s2, *moves_phi; // work arrays
 } State;
 
 enum { VAR_NONE, VAR_y, VAR_phi, VAR_s2, VAR_log_lik_y, VAR_y_rep };  // streams of random numbers
@@ -44,11 +46,9 @@ enum { VAR_NONE, VAR_y, VAR_phi, VAR_s2, VAR_log_lik_y, VAR_y_rep };  // streams
 //   precision = 0.01*(1 where (1 == k)) + (1/s2 where (2 <= k)) + (phi^2/s2 where (k < T))
 //   mean = ((phi*y[k - 1]/s2 where (2 <= k)) + (phi*y[1 + k]/s2 where (k < T)))/precision
 KERNEL_ONCE(impute_y) {
-    const real inverse_s2 = 1 / *s->s2;
-    const real phi_squared = square(*s->phi);
+    const real inverse_s2 = 1 / *s->s2, phi_squared = square(*s->phi);
     MISSING_IN_TURN (k, DATA_y) {
-        wide h = 0;
-        wide precision = 0;
+        wide h = 0, precision = 0;
         if (k == 0) {
             precision += 0.01;
         }
@@ -68,16 +68,15 @@ KERNEL_ONCE(impute_y) {
 // phi | rest ~ normal(mean, 1 / sqrt(precision))     model.gm:9
 //   precision = 1 + sum(t in 2:T, y[t - 1]^2/s2), mean = sum(t in 2:T, y[t]*y[t - 1]/s2)/precision
 KERNEL_SCALAR(draw_phi) {
-    const wide precision = *s->sum_y_before_squared / *s->s2 + 1;
-    const wide mean = *s->sum_y_y_before / *s->s2 / precision;
+    const wide precision = *s->sum_y_before_squared / *s->s2 + 1, mean = *s->sum_y_y_before / *s->s2 / precision;
     DRAW(phi, 0, NORMAL(mean, precision));
 }
 
 // s2^-1 | rest ~ gamma(shape, rate)     model.gm:10
 //   shape = 2 + 1/2*sum(t in 2:T, 1), rate = 1 + 1/2*sum(t in 2:T, (y[t] - phi*y[t - 1])^2)
+//   with x = s2^-1: log p(x) = log p(s2) - 2*log(x), by |d s2/dx|, = log(x)*(shape - 1) - rate*x + const
 KERNEL_SCALAR(draw_s2) {
-    const wide shape = 0.5 * d->T + 1.5;
-    const wide mean_y_observed = *s->sum_y_observed / fmax(*s->count_observed, 1.0);
+    const wide shape = 0.5 * d->T + 1.5, mean_y_observed = *s->sum_y_observed / fmax(*s->count_observed, 1.0);
     const wide rate = 0.5 * square(*s->phi) * *s->sum_y_before_centred_squared - *s->phi * (mean_y_observed - *s->phi * *s->sum_y_before_observed / fmax(*s->count_observed_2, 1.0)) * *s->sum_y_before_centred + *s->phi * *s->sum_y_centred_y_before_centred_negated + 0.5 * (d->T - 1) * square(mean_y_observed - *s->phi * *s->sum_y_before_observed / fmax(*s->count_observed_2, 1.0)) + (mean_y_observed - *s->phi * *s->sum_y_before_observed / fmax(*s->count_observed_2, 1.0)) * *s->sum_y_centred + 0.5 * *s->sum_y_centred_squared + 1;
     DRAW(s2, 0, POWER_GAMMA(-1, shape, rate));
 }
@@ -85,49 +84,49 @@ KERNEL_SCALAR(draw_s2) {
 // ---- part 3: Hamiltonian Monte Carlo: log density and gradient ----
 
 // Unconstrained coordinates of phi, s2; one that still stands for its value stays as it is
-KERNEL_TEAM(enter_phi) {
-    ONE_LANE s->position_phi[0] = *s->phi;
-    ONE_LANE s->position_phi[1] = kept_coordinate(s->position_phi[1], exp(s->position_phi[1]), *s->s2, log(*s->s2));
+KERNEL_TEAM(enter_phi_s2) {
+    ONE_LANE s->position_phi_s2[0] = *s->phi;
+    ONE_LANE s->position_phi_s2[1] = kept_coordinate(s->position_phi_s2[1], exp(s->position_phi_s2[1]), *s->s2, log(*s->s2));
 }
 
 // phi, s2 at these coordinates
-KERNEL_TEAM(transform_phi) {
-    ONE_LANE *s->phi = s->position_phi[0];
-    ONE_LANE *s->s2 = exp(s->position_phi[1]);
+KERNEL_TEAM(transform_phi_s2) {
+    ONE_LANE *s->phi = s->position_phi_s2[0];
+    ONE_LANE *s->s2 = exp(s->position_phi_s2[1]);
 }
 
-// (phi, s2) | rest: drawn jointly by Hamiltonian Monte Carlo, because the warm-up compares it with the Gibbs updates of these unknowns     model.gm:9
+// (phi, s2): drawn jointly by Hamiltonian Monte Carlo     model.gm:9
+//   the warm-up tries it beside their Gibbs updates; it is taken if what mixes worst then has clearly more effective draws for the same
+//       work
 //   log density += -log(2*pi())/2 - 1/2*phi^2
 //   log density += -3*log(s2) - (1/s2)
 //   log density += -log(2*pi())/2 - 1/2*log(s2) - 1/2*(y[t] - phi*y[t - 1])^2/s2   over t in 2:T
-KERNEL_TEAM(density_phi) {
-    wide lp = 0;
-    wide slope_phi = 0;
-    wide slope_s2 = 0;
-    LANES (e, 2) s->gradient_phi[e] = 0;
+KERNEL_TEAM(density_phi_s2) {
+    wide lp = 0, slope_phi = 0, slope_s2 = 0;
+    LANES (e, 2) s->gradient_phi_s2[e] = 0;
     TEAM_BARRIER();
     // phi ~ normal(0, 1)
     lp -= 0.5 * square(*s->phi);
     slope_phi -= *s->phi;
     // s2 ~ inv_gamma(2, 1)
-    lp += -1 / *s->s2 - 3 * s->position_phi[1];
+    lp += -1 / *s->s2 - 3 * s->position_phi_s2[1];
     slope_s2 += 1 / square(*s->s2) - 3 / *s->s2;
     // y[t] ~ normal(phi*y[t - 1], sqrt(s2))
     const wide mean_y_observed = *s->sum_y_observed / fmax(*s->count_observed, 1.0);
-    lp += -0.5 * (square(*s->phi) * *s->sum_y_before_centred_squared - 2 * *s->phi * (mean_y_observed - *s->phi * *s->sum_y_before_observed / fmax(*s->count_observed_2, 1.0)) * *s->sum_y_before_centred + 2 * *s->phi * *s->sum_y_centred_y_before_centred_negated + (d->T - 1) * square(mean_y_observed - *s->phi * *s->sum_y_before_observed / fmax(*s->count_observed_2, 1.0)) + 2 * (mean_y_observed - *s->phi * *s->sum_y_before_observed / fmax(*s->count_observed_2, 1.0)) * *s->sum_y_centred + *s->sum_y_centred_squared) / *s->s2 - 0.5 * (d->T - 1) * s->position_phi[1];
+    lp += -0.5 * (square(*s->phi) * *s->sum_y_before_centred_squared - 2 * *s->phi * (mean_y_observed - *s->phi * *s->sum_y_before_observed / fmax(*s->count_observed_2, 1.0)) * *s->sum_y_before_centred + 2 * *s->phi * *s->sum_y_centred_y_before_centred_negated + (d->T - 1) * square(mean_y_observed - *s->phi * *s->sum_y_before_observed / fmax(*s->count_observed_2, 1.0)) + 2 * (mean_y_observed - *s->phi * *s->sum_y_before_observed / fmax(*s->count_observed_2, 1.0)) * *s->sum_y_centred + *s->sum_y_centred_squared) / *s->s2 - 0.5 * (d->T - 1) * s->position_phi_s2[1];
     slope_phi -= *s->sum_y_centred_y_before_centred_negated / *s->s2;
     slope_phi += *s->sum_y_before_observed * (*s->sum_y_centred / *s->s2 + (d->T - 1) * (mean_y_observed - *s->phi * *s->sum_y_before_observed / fmax(*s->count_observed_2, 1.0)) / *s->s2 - *s->phi * *s->sum_y_before_centred / *s->s2) / fmax(*s->count_observed_2, 1.0);
     slope_s2 += (0.5 * square(*s->phi) * *s->sum_y_before_centred_squared - *s->phi * (mean_y_observed - *s->phi * *s->sum_y_before_observed / fmax(*s->count_observed_2, 1.0)) * *s->sum_y_before_centred + *s->phi * *s->sum_y_centred_y_before_centred_negated + 0.5 * (d->T - 1) * square(mean_y_observed - *s->phi * *s->sum_y_before_observed / fmax(*s->count_observed_2, 1.0)) + (mean_y_observed - *s->phi * *s->sum_y_before_observed / fmax(*s->count_observed_2, 1.0)) * *s->sum_y_centred + 0.5 * *s->sum_y_centred_squared) / square(*s->s2) + 0.5 * (1 - d->T) / *s->s2;
     TEAM_BARRIER();
     ONE_LANE {
-        s->log_density_phi[1] = lp;
-        s->gradient_phi[0] += slope_phi;
-        s->gradient_phi[1] += slope_s2;
+        s->log_density_phi_s2[1] = lp;
+        s->gradient_phi_s2[0] += slope_phi;
+        s->gradient_phi_s2[1] += slope_s2;
     }
-    ONE_LANE s->gradient_phi[0] += (mean_y_observed - *s->phi * *s->sum_y_before_observed / fmax(*s->count_observed_2, 1.0)) * *s->sum_y_before_centred / *s->s2 - *s->phi * *s->sum_y_before_centred_squared / *s->s2;
-    lp += s->position_phi[1];
-    ONE_LANE s->gradient_phi[1] = *s->s2 * s->gradient_phi[1] + 1;
-    STORE(s->log_density_phi[0], lp);
+    ONE_LANE s->gradient_phi_s2[0] += (mean_y_observed - *s->phi * *s->sum_y_before_observed / fmax(*s->count_observed_2, 1.0)) * *s->sum_y_before_centred / *s->s2 - *s->phi * *s->sum_y_before_centred_squared / *s->s2;
+    lp += s->position_phi_s2[1];
+    ONE_LANE s->gradient_phi_s2[1] = *s->s2 * s->gradient_phi_s2[1] + 1;
+    STORE(s->log_density_phi_s2[0], lp);
 }
 
 // ---- part 4: the log joint density, and what is computed for the draws ----
@@ -135,8 +134,7 @@ KERNEL_TEAM(density_phi) {
 // The pointwise log-likelihood, in runs that request it.
 KERNEL_ON_REQUEST(log_likelihood) {
     ONE_LANE s->log_lik_y[0] = -0.005 * square(s->y[0]) - 3.2215236261987186;
-    const wide log_s2 = log(*s->s2);
-    const wide inverse_s2 = 1 / *s->s2;
+    const wide log_s2 = log(*s->s2), inverse_s2 = 1 / *s->s2;
     LANES_FROM (t, 1, d->T - 1) s->log_lik_y[t] = -0.5 * log_s2 - 0.5 * inverse_s2 * square(s->y[t] - *s->phi * s->y[t - 1]) - HALF_LOG_2PI;
 }
 
@@ -167,8 +165,7 @@ KERNEL_TEAM(log_joint) {
     // y[1] ~ normal(0, 10)
     lp += -0.005 * square(s->y[0]) - 3.2215236261987186;
     // y[t] ~ normal(phi*y[t - 1], sqrt(s2))
-    const wide log_s2 = log(*s->s2);
-    const wide inverse_s2 = 1 / *s->s2;
+    const wide log_s2 = log(*s->s2), inverse_s2 = 1 / *s->s2;
     SUM_ALONG_FROM (t, 1, d->T - 1, &lp) lp += -0.5 * log_s2 - 0.5 * inverse_s2 * square(s->y[t] - *s->phi * s->y[t - 1]) - HALF_LOG_2PI;
     RESULT(lp);
 }
@@ -230,13 +227,13 @@ KERNEL_TEAM(sums_of_responses) {
 }
 
 // log |dx/dq| and its gradient: what the log density of the coordinates has besides that of phi, s2
-KERNEL_TEAM(jacobian_phi) {
+KERNEL_TEAM(jacobian_phi_s2) {
     wide lp = 0;
-    LANES (e, 2) s->gradient_phi[e] = 0;
+    LANES (e, 2) s->gradient_phi_s2[e] = 0;
     TEAM_BARRIER();
-    lp += s->position_phi[1];
-    ONE_LANE s->gradient_phi[1] = *s->s2 * s->gradient_phi[1] + 1;
-    STORE(s->log_density_phi[0], lp);
+    lp += s->position_phi_s2[1];
+    ONE_LANE s->gradient_phi_s2[1] = *s->s2 * s->gradient_phi_s2[1] + 1;
+    STORE(s->log_density_phi_s2[0], lp);
 }
 
 #ifndef __CUDACC_RTC__       // what follows runs on the host
@@ -290,23 +287,23 @@ static void update_s2(GmRun *run)
     LAUNCH_ONCE(draw_s2, run);
 }
 
-static void density_of_phi(GmRun *run)
+static void density_of_phi_s2(GmRun *run)
 {
-    LAUNCH_TEAM(transform_phi, run, 1);
-    LAUNCH_TEAM(density_phi, run, 1);
+    LAUNCH_TEAM(transform_phi_s2, run, 1);
+    LAUNCH_TEAM(density_phi_s2, run, 1);
 }
 
-static void jacobian_of_phi(GmRun *run)
+static void jacobian_of_phi_s2(GmRun *run)
 {
-    LAUNCH_TEAM(jacobian_phi, run, 1);
+    LAUNCH_TEAM(jacobian_phi_s2, run, 1);
 }
 
-static void update_phi_by_hmc(GmRun *run)
+static void update_phi_s2_by_hmc(GmRun *run)
 {
-    LAUNCH_TEAM(enter_phi, run, 1);
-    NUTS(run, density_of_phi, VAR_phi, nuts_phi, position_phi, log_density_phi, gradient_phi, moves_phi,
-         .name = "phi, s2", .coordinates = 2, .room = 352, .alone = GM_UNLESS_MISSING, .selection = 1, .accept = 0.8, .depth = 10, .jacobian = jacobian_of_phi);
-    LAUNCH_TEAM(transform_phi, run, 1);
+    LAUNCH_TEAM(enter_phi_s2, run, 1);
+    NUTS(run, density_of_phi_s2, VAR_phi, nuts_phi_s2, position_phi_s2, log_density_phi_s2, gradient_phi_s2, moves_phi,
+         .name = "phi, s2", .coordinates = 2, .room = 352, .alone = GM_UNLESS_MISSING, .selection = 1, .accept = 0.8, .depth = 10, .jacobian = jacobian_of_phi_s2);
+    LAUNCH_TEAM(transform_phi_s2, run, 1);
 }
 
 // What each update draws, and the function that launches its kernels.
@@ -314,7 +311,7 @@ static const GmUpdate updates[] = {
     UPDATE_ONCE("missing y", impute_y),
     UPDATE_WITHOUT_GRADIENTS("phi", update_phi, 1),
     UPDATE_WITHOUT_GRADIENTS("s2", update_s2, 1),
-    UPDATE_WITH_GRADIENTS("phi, s2", update_phi_by_hmc, 1),
+    UPDATE_WITH_GRADIENTS("phi, s2", update_phi_s2_by_hmc, 1),
 };
 
 static void sweep(GmRun *run)
@@ -359,11 +356,11 @@ static void forward(GmRun *run)      // draws without data, each after what its 
 }
 
 enum {  // fields of State
-    STATE_y = 1, STATE_phi, STATE_s2, STATE_log_lik_y, STATE_y_rep, STATE_sum_y_y_before,
-    STATE_sum_y_before_squared, STATE_sum_y_observed, STATE_count_observed, STATE_sum_y_before_observed,
-    STATE_count_observed_2, STATE_sum_y_before_centred_squared, STATE_sum_y_before_centred,
-    STATE_sum_y_centred_y_before_centred_negated, STATE_sum_y_centred, STATE_sum_y_centred_squared,
-    STATE_position_phi, STATE_gradient_phi, STATE_log_density_phi, STATE_nuts_phi, STATE_moves_phi
+    STATE_y = 1, STATE_phi, STATE_s2, STATE_log_lik_y, STATE_y_rep, STATE_sum_y_y_before, STATE_sum_y_before_squared,
+    STATE_sum_y_observed, STATE_count_observed, STATE_sum_y_before_observed, STATE_count_observed_2,
+    STATE_sum_y_before_centred_squared, STATE_sum_y_before_centred, STATE_sum_y_centred_y_before_centred_negated,
+    STATE_sum_y_centred, STATE_sum_y_centred_squared, STATE_position_phi_s2, STATE_gradient_phi_s2,
+    STATE_log_density_phi_s2, STATE_nuts_phi_s2, STATE_moves_phi
 };
 
 static const GmField data_fields[] = {
@@ -390,10 +387,10 @@ static const GmField state_fields[] = {
     {.name = "sum_y_centred_y_before_centred_negated", .type = GM_WIDE, .role = GM_SUM, .offset = offsetof(State, sum_y_centred_y_before_centred_negated), .shared = 2},
     {.name = "sum_y_centred", .type = GM_WIDE, .role = GM_SUM, .offset = offsetof(State, sum_y_centred), .shared = 2},
     {.name = "sum_y_centred_squared", .type = GM_WIDE, .role = GM_SUM, .offset = offsetof(State, sum_y_centred_squared), .shared = 2},
-    {.name = "position_phi", .type = GM_WIDE, .role = GM_SUM, .rank = 1, .offset = offsetof(State, position_phi)},
-    {.name = "gradient_phi", .type = GM_WIDE, .role = GM_SUM, .rank = 1, .offset = offsetof(State, gradient_phi)},
-    {.name = "log_density_phi", .type = GM_WIDE, .role = GM_SUM, .rank = 1, .offset = offsetof(State, log_density_phi)},
-    {.name = "nuts_phi", .type = GM_WIDE, .role = GM_SUM, .rank = 1, .offset = offsetof(State, nuts_phi)},
+    {.name = "position_phi_s2", .type = GM_WIDE, .role = GM_SUM, .rank = 1, .offset = offsetof(State, position_phi_s2)},
+    {.name = "gradient_phi_s2", .type = GM_WIDE, .role = GM_SUM, .rank = 1, .offset = offsetof(State, gradient_phi_s2)},
+    {.name = "log_density_phi_s2", .type = GM_WIDE, .role = GM_SUM, .rank = 1, .offset = offsetof(State, log_density_phi_s2)},
+    {.name = "nuts_phi_s2", .type = GM_WIDE, .role = GM_SUM, .rank = 1, .offset = offsetof(State, nuts_phi_s2)},
     {.name = "moves_phi", .type = GM_WIDE, .role = GM_DIAGNOSTIC, .rank = 1, .offset = offsetof(State, moves_phi)},
 };
 
@@ -416,10 +413,10 @@ static void state_shape(int field, const void *data, GmShape *shape)
     case STATE_y: case STATE_log_lik_y: case STATE_y_rep:
         shape->dim[0] = d->T;
         break;
-    case STATE_position_phi: case STATE_gradient_phi: case STATE_log_density_phi:
+    case STATE_position_phi_s2: case STATE_gradient_phi_s2: case STATE_log_density_phi_s2:
         shape->dim[0] = 2;
         break;
-    case STATE_nuts_phi:
+    case STATE_nuts_phi_s2:
         shape->dim[0] = 352;
         break;
     case STATE_moves_phi:
@@ -491,7 +488,7 @@ static void cost_1(const void *data, double *cost)
 static const int fields_1[] = {STATE_phi, STATE_s2, 0}, latents_1[] = {0};
 
 static const GmSelection selections[] = {
-    {.name = "phi, s2", .coupled = 0, .fields = fields_1, .diagnostics = STATE_moves_phi, .machine = STATE_nuts_phi, .latents = latents_1, .cost = cost_1},
+    {.name = "phi, s2", .coupled = 0, .fields = fields_1, .diagnostics = STATE_moves_phi, .machine = STATE_nuts_phi_s2, .latents = latents_1, .cost = cost_1},
 };
 
 GM_MODEL("ar1", "model.gm", 2, 21, 4,

@@ -9,12 +9,14 @@
 //   scale_tau       ~ normal(mean, 1 / sqrt(precision)), truncated  draw_scale_tau       model.gm:11 *
 //   shift_mu_theta  ~ normal(mean, 1 / sqrt(precision))             draw_shift_mu_theta  model.gm:10 *
 // Where method selection prefers it, NUTS (Hoffman and Gelman 2014) takes the place of the updates marked *, in all sweeps or most:
-//   (mu, tau, theta)  drawn jointly by Hamiltonian Monte Carlo  density_mu  model.gm:10, auxiliaries integrated out
+//   (mu, tau, theta)  drawn jointly by Hamiltonian Monte Carlo  density_mu_tau_theta  model.gm:10, auxiliaries integrated out
 //
 // In kernels `d` is the data, `s` the state of one chain, and `at` the place in the run, which is the key of the random numbers.
 // Subscripts count from 1 in comments, as in the model, and from 0 in the code. *s->x is a number, s->x[k] an element.
 // EACH, ALONG and LANES share a loop out among lanes, SUM_ALONG adds up over it besides, ONE_LANE is for one of them.
-// DRAW(x, k, LAW) draws x[k] and stores it: NORMAL(mean, precision), NORMAL_WITHIN(mean * precision, precision, ends), POWER_GAMMA(a, ...) where x^a is gamma.
+// DRAW(x, k, LAW) draws x[k] and stores it: NORMAL(mean, precision); NORMAL_WITHIN(h, precision, ends), of mean h / precision;
+// POWER_GAMMA(a, shape, rate), by which x[k]^a ~ gamma(shape, rate).
+// What else is in capitals is a macro, explained where kernels.h has it, or kernels_cpu.h for a CPU.
 // RATIO is for --check alone: the log ratio of the law's density, new value to old, which the joint density must have as well.
 #include "gm.h"
 
@@ -35,14 +37,13 @@ typedef struct State {  // of one chain
     wide *scale_tau, *shift_mu_theta;        // of group moves
     wide *log_lik_y, *y_rep;                 // for the draws, J
     wide *sum_inverse_sigma_squared;         // sums
-    wide *position_mu, *gradient_mu, *log_density_mu, *nuts_mu, *moves_mu, *standardised_mu, // work arrays
-        *to_standardise_mu, *centre_theta, *spread_theta, *scale_theta, *slope_centre_theta,
-        *slope_spread_theta;
+    wide *position_mu_tau_theta, *gradient_mu_tau_theta, *log_density_mu_tau_theta, *nuts_mu_tau_theta, *moves_mu, // work arrays
+        *non_centring_mu_tau_theta, *next_non_centring_mu_tau_theta, *centre_theta, *spread_theta, *scale_theta,
+        *slope_centre_theta, *slope_spread_theta;
 } State;
 
 enum {  // streams of random numbers
-    VAR_NONE, VAR_y, VAR_mu, VAR_tau, VAR_theta, VAR_nu_tau, VAR_scale_tau, VAR_shift_mu_theta,
-    VAR_log_lik_y, VAR_y_rep
+    VAR_NONE, VAR_y, VAR_mu, VAR_tau, VAR_theta, VAR_nu_tau, VAR_scale_tau, VAR_shift_mu_theta, VAR_log_lik_y, VAR_y_rep
 };
 
 #define GM_HMC             // Hamiltonian Monte Carlo
@@ -54,19 +55,18 @@ enum {  // streams of random numbers
 //   precision = 1/sigma[k]^2, mean = theta[k]
 KERNEL(impute_y) {
     EACH_MISSING (k, DATA_y) {
-        const real precision = 1 / square(d->sigma[k]);
-        const real mean = s->theta[k];
+        const real precision = 1 / square(d->sigma[k]), mean = s->theta[k];
         DRAW(y, k, NORMAL(mean, precision));
     }
 }
 
 // nu_tau^-1 | rest ~ gamma(shape, rate)     model.gm:11
 //   an auxiliary of half_cauchy_mixture: Wand et al. 2011, Bayesian Analysis 6; Makalic and Schmidt 2016, IEEE Signal Processing Letters 23
-//   by which nu_tau ~ inv_gamma(1/2, 0.04), tau ~ root_inv_gamma(1/2, 1/nu_tau)
+//   by which nu_tau ~ inv_gamma(1/2, 0.04), tau ~ root_inv_gamma(1/2, 1/nu_tau): its square is inv_gamma(1/2, 1/nu_tau)
 //   shape = 1, rate = 0.04 + 1/tau^2
+//   with x = nu_tau^-1: log p(x) = log p(nu_tau) - 2*log(x), by |d nu_tau/dx|, = log(x)*(shape - 1) - rate*x + const
 KERNEL_SCALAR(draw_nu_tau) {
-    const wide shape = 1;
-    const wide rate = 1 / square(*s->tau) + 0.04;
+    const wide shape = 1, rate = 1 / square(*s->tau) + 0.04;
     DRAW(nu_tau, 0, POWER_GAMMA(-1, shape, rate));
 }
 
@@ -94,6 +94,7 @@ KERNEL_TEAM(draw_mu) {
 
 // tau^-2 | rest ~ gamma(shape, rate)     model.gm:11
 //   shape = 1/2 + 1/2*J, rate = 1/nu_tau + 1/2*sum(j in 1:J, (theta[j] - mu)^2)
+//   with x = tau^-2: log p(x) = log p(tau) - 3/2*log(x), by |d tau/dx|, = log(x)*(shape - 1) - rate*x + const
 KERNEL_TEAM(draw_tau) {
     const wide shape = 0.5 * d->J + 0.5;
     wide rate = 1 / *s->nu_tau;
@@ -106,9 +107,9 @@ KERNEL_TEAM(draw_tau) {
 //   mean = sum(j in 1:J, (mu - theta[j])*(mu - y[j])/sigma[j]^2)/precision
 //   lower = 0
 //   then tau = tau*scale_tau,  theta[j] = mu + (theta[j] - mu)*scale_tau,  nu_tau = nu_tau/scale_tau^2
+//   c = scale_tau: Jacobian c^(J - 1) (tau c, theta c^J, nu_tau c^-2), Haar measure dc/c, densities c^(2 - J): no power of it is left
 KERNEL_TEAM(draw_scale_tau) {
-    wide h = 0;
-    wide precision = 0.08 / *s->nu_tau;
+    wide h = 0, precision = 0.08 / *s->nu_tau;
     SUM_ALONG (j, d->J, &h, &precision) {
         h -= (s->y[j] - *s->mu) * (*s->mu - s->theta[j]) / square(d->sigma[j]);
         precision += square(*s->mu - s->theta[j]) / square(d->sigma[j]);
@@ -116,7 +117,7 @@ KERNEL_TEAM(draw_scale_tau) {
     TEAM_DRAW(scale_tau, 0, NORMAL_WITHIN(h, precision, 0, INFINITY));
 }
 
-// The group move by scale_tau is applied. Its law is the joint density there, times the Jacobian and the Haar measure, 1/scale_tau (Liu and Sabatti 2000)
+// The group move by scale_tau is applied (Liu and Sabatti 2000)
 KERNEL_TEAM(move_tau) {
     ONE_LANE *s->tau = *s->tau * *s->scale_tau;
     ALONG (j, d->J) s->theta[j] = *s->mu + *s->scale_tau * (s->theta[j] - *s->mu);
@@ -136,7 +137,7 @@ KERNEL_TEAM(draw_shift_mu_theta) {
     TEAM_DRAW(shift_mu_theta, 0, NORMAL(mean, precision));
 }
 
-// The group move by shift_mu_theta is applied (Liu and Sabatti 2000)
+// The group move by shift_mu_theta is applied, a translation of Jacobian 1 and uniform measure (Liu and Sabatti 2000)
 KERNEL_TEAM(add_shift_mu_theta) {
     ONE_LANE *s->mu = *s->mu + *s->shift_mu_theta;
     LANES (k, d->J) s->theta[k] = *s->shift_mu_theta + s->theta[k];
@@ -145,41 +146,42 @@ KERNEL_TEAM(add_shift_mu_theta) {
 // ---- part 3: Hamiltonian Monte Carlo: log density and gradient ----
 
 // Unconstrained coordinates of mu, tau, theta; one that still stands for its value stays as it is
-// theta = m + s^c*(q - (1 - c)*m), m, s the prior mean and sd, q the coordinate: the value for c = 0, non-centred for c = 1; c is found in warm-up
-KERNEL_TEAM(enter_mu) {
-    ALONG (e, d->J + 2) s->standardised_mu[e] = s->to_standardise_mu[e];
-    ONE_LANE s->position_mu[0] = *s->mu;
-    ONE_LANE s->position_mu[1] = kept_coordinate(s->position_mu[1], exp(s->position_mu[1]), *s->tau, log(*s->tau));
+// theta = m + s^c*(q - (1 - c)*m), m, s the prior mean and sd, q the coordinate: the value for c = 0, non-centred for c = 1;
+//     c is found in warm-up
+KERNEL_TEAM(enter_mu_tau_theta) {
+    ALONG (e, d->J + 2) s->non_centring_mu_tau_theta[e] = s->next_non_centring_mu_tau_theta[e];
+    ONE_LANE s->position_mu_tau_theta[0] = *s->mu;
+    ONE_LANE s->position_mu_tau_theta[1] = kept_coordinate(s->position_mu_tau_theta[1], exp(s->position_mu_tau_theta[1]), *s->tau, log(*s->tau));
     ALONG (j, d->J) {
         s->centre_theta[j] = *s->mu;
         s->spread_theta[j] = *s->tau;
     }
-    ALONG (k, d->J) s->scale_theta[k] = standard_scale(s->standardised_mu[k + 2], s->spread_theta[k]);
-    LANES (k, d->J) s->position_mu[k + 2] = kept_coordinate(s->position_mu[k + 2], from_standard(s->position_mu[k + 2], s->standardised_mu[k + 2], s->centre_theta[k], s->scale_theta[k]), (wide)s->theta[k], to_standard((wide)s->theta[k], s->standardised_mu[k + 2], s->centre_theta[k], s->scale_theta[k]));
+    ALONG (k, d->J) s->scale_theta[k] = standard_scale(s->non_centring_mu_tau_theta[k + 2], s->spread_theta[k]);
+    LANES (k, d->J) s->position_mu_tau_theta[k + 2] = kept_coordinate(s->position_mu_tau_theta[k + 2], from_standard(s->position_mu_tau_theta[k + 2], s->non_centring_mu_tau_theta[k + 2], s->centre_theta[k], s->scale_theta[k]), (wide)s->theta[k], to_standard((wide)s->theta[k], s->non_centring_mu_tau_theta[k + 2], s->centre_theta[k], s->scale_theta[k]));
 }
 
 // mu, tau, theta at these coordinates
-KERNEL_TEAM(transform_mu) {
-    ONE_LANE *s->mu = s->position_mu[0];
-    ONE_LANE *s->tau = exp(s->position_mu[1]);
+KERNEL_TEAM(transform_mu_tau_theta) {
+    ONE_LANE *s->mu = s->position_mu_tau_theta[0];
+    ONE_LANE *s->tau = exp(s->position_mu_tau_theta[1]);
     ALONG (j, d->J) {
         s->centre_theta[j] = *s->mu;
         s->spread_theta[j] = *s->tau;
     }
-    ALONG (k, d->J) s->scale_theta[k] = standard_scale(s->standardised_mu[k + 2], s->spread_theta[k]);
-    LANES (k, d->J) s->theta[k] = from_standard(s->position_mu[k + 2], s->standardised_mu[k + 2], s->centre_theta[k], s->scale_theta[k]);
+    ALONG (k, d->J) s->scale_theta[k] = standard_scale(s->non_centring_mu_tau_theta[k + 2], s->spread_theta[k]);
+    LANES (k, d->J) s->theta[k] = from_standard(s->position_mu_tau_theta[k + 2], s->non_centring_mu_tau_theta[k + 2], s->centre_theta[k], s->scale_theta[k]);
 }
 
-// (mu, tau, theta) | rest: drawn jointly by Hamiltonian Monte Carlo, because the warm-up compares it with the Gibbs updates of these unknowns     model.gm:10
+// (mu, tau, theta): drawn jointly by Hamiltonian Monte Carlo     model.gm:10
+//   the warm-up tries it beside their Gibbs updates; it is taken if what mixes worst then has clearly more effective draws for the same
+//       work
 //   log density += -2.52837644563877 - 0.02*mu^2
 //   log density += -2.06102061772356 - log1p(0.04*tau^2)
 //   log density += -log(2*pi())/2 - 1/2*(theta[j] - mu)^2/tau^2 - log(tau)   over j in 1:J
 //   log density += -log(2*pi())/2 - 1/2*(y[j] - theta[j])^2/sigma[j]^2 - log(sigma[j])   over j in 1:J
-KERNEL_TEAM(density_mu) {
-    wide lp = 0;
-    wide slope_mu = 0;
-    wide slope_tau = 0;
-    LANES (e, d->J + 2) s->gradient_mu[e] = 0;
+KERNEL_TEAM(density_mu_tau_theta) {
+    wide lp = 0, slope_mu = 0, slope_tau = 0;
+    LANES (e, d->J + 2) s->gradient_mu_tau_theta[e] = 0;
     TEAM_BARRIER();
     // mu ~ normal(0, 5)
     lp -= 0.02 * square(*s->mu);
@@ -188,36 +190,33 @@ KERNEL_TEAM(density_mu) {
     lp -= log1p(0.04 * square(*s->tau));
     slope_tau -= 0.08 * *s->tau / (0.04 * square(*s->tau) + 1);
     // theta[j] ~ normal(mu, tau)
-    const wide now_tau = *s->tau;
-    const wide now_mu = *s->mu;
-    const wide now_log_tau = s->position_mu[1];
-    const wide inverse_tau_squared = 1 / square(now_tau);
-    const wide inverse_tau = 1 / now_tau;
+    const wide now_tau = *s->tau, now_mu = *s->mu, now_log_tau = s->position_mu_tau_theta[1];
+    const wide inverse_tau_squared = 1 / square(now_tau), inverse_tau = 1 / now_tau;
     const wide inverse_tau_cubed = 1 / cube(now_tau);
     SUM_ALONG (j, d->J, &lp, &slope_tau, &slope_mu) {
         lp += -0.5 * inverse_tau_squared * square(s->theta[j] - now_mu) - now_log_tau;
-        s->gradient_mu[2 + j] -= inverse_tau_squared * (s->theta[j] - now_mu);
+        s->gradient_mu_tau_theta[2 + j] -= inverse_tau_squared * (s->theta[j] - now_mu);
         slope_tau += inverse_tau_cubed * square(s->theta[j] - now_mu) - inverse_tau;
         slope_mu += inverse_tau_squared * (s->theta[j] - now_mu);
     }
     // y[j] ~ normal(theta[j], sigma[j])
     SUM_ALONG (j, d->J, &lp) {
         lp -= 0.5 * square(s->y[j] - s->theta[j]) / square(d->sigma[j]);
-        s->gradient_mu[2 + j] += (s->y[j] - s->theta[j]) / square(d->sigma[j]);
+        s->gradient_mu_tau_theta[2 + j] += (s->y[j] - s->theta[j]) / square(d->sigma[j]);
     }
     ONE_LANE {
-        s->log_density_mu[1] = lp;
-        s->gradient_mu[0] += slope_mu;
-        s->gradient_mu[1] += slope_tau;
+        s->log_density_mu_tau_theta[1] = lp;
+        s->gradient_mu_tau_theta[0] += slope_mu;
+        s->gradient_mu_tau_theta[1] += slope_tau;
     }
-    SUM_ALONG (k, d->J, &lp) lp += standard_chain(s->standardised_mu[k + 2], s->centre_theta[k], s->spread_theta[k], s->scale_theta[k], s->theta[k], &s->gradient_mu[k + 2], &s->slope_centre_theta[k], &s->slope_spread_theta[k]);
+    SUM_ALONG (k, d->J, &lp) lp += standard_chain(s->non_centring_mu_tau_theta[k + 2], s->centre_theta[k], s->spread_theta[k], s->scale_theta[k], s->theta[k], &s->gradient_mu_tau_theta[k + 2], &s->slope_centre_theta[k], &s->slope_spread_theta[k]);
     wide total1 = 0; SUM_ALONG (j, d->J, &total1) total1 += s->slope_spread_theta[j];
-    ONE_LANE s->gradient_mu[1] += total1;
+    ONE_LANE s->gradient_mu_tau_theta[1] += total1;
     wide total2 = 0; SUM_ALONG (j, d->J, &total2) total2 += s->slope_centre_theta[j];
-    ONE_LANE s->gradient_mu[0] += total2;
+    ONE_LANE s->gradient_mu_tau_theta[0] += total2;
     lp += now_log_tau;
-    ONE_LANE s->gradient_mu[1] = now_tau * s->gradient_mu[1] + 1;
-    STORE(s->log_density_mu[0], lp);
+    ONE_LANE s->gradient_mu_tau_theta[1] = now_tau * s->gradient_mu_tau_theta[1] + 1;
+    STORE(s->log_density_mu_tau_theta[0], lp);
 }
 
 // ---- part 4: the log joint density, and what is computed for the draws ----
@@ -243,8 +242,7 @@ KERNEL_TEAM(log_joint) {
     // mu ~ normal(0, 5)
     lp += -0.02 * square(*s->mu) - 2.5283764456387727;
     // theta[j] ~ normal(mu, tau)
-    const wide inverse_tau_squared = 1 / square(*s->tau);
-    const wide log_tau = log(*s->tau);
+    const wide inverse_tau_squared = 1 / square(*s->tau), log_tau = log(*s->tau);
     SUM_ALONG (j, d->J, &lp) lp += -0.5 * inverse_tau_squared * square(s->theta[j] - *s->mu) - log_tau - HALF_LOG_2PI;
     // y[j] ~ normal(theta[j], sigma[j])
     SUM_ALONG (j, d->J, &lp) lp += -0.5 * square(s->y[j] - s->theta[j]) / square(d->sigma[j]) - log((wide)d->sigma[j]) - HALF_LOG_2PI;
@@ -253,8 +251,7 @@ KERNEL_TEAM(log_joint) {
         lp += -1.5 * log(*s->nu_tau) - 0.04 / *s->nu_tau - 2.1818028553588005;
         // tau ~ root_inv_gamma(1/2, 1/nu_tau), by half_cauchy_mixture
         lp += -2 * log_tau - 0.5 * log(*s->nu_tau) - inverse_tau_squared / *s->nu_tau + 0.1207822376352452;
-    }
-    if (!CHECKING) {
+    } else {
         // tau ~ half_cauchy(0, 5)
         lp += -log1p(0.04 * square(*s->tau)) - 2.061020617723555;
     }
@@ -289,18 +286,18 @@ KERNEL_TEAM(before_shift_mu_theta) {
 }
 
 // log |dx/dq| and its gradient: what the log density of the coordinates has besides that of mu, tau, theta
-KERNEL_TEAM(jacobian_mu) {
+KERNEL_TEAM(jacobian_mu_tau_theta) {
     wide lp = 0;
-    LANES (e, d->J + 2) s->gradient_mu[e] = 0;
+    LANES (e, d->J + 2) s->gradient_mu_tau_theta[e] = 0;
     TEAM_BARRIER();
-    SUM_ALONG (k, d->J, &lp) lp += standard_chain(s->standardised_mu[k + 2], s->centre_theta[k], s->spread_theta[k], s->scale_theta[k], s->theta[k], &s->gradient_mu[k + 2], &s->slope_centre_theta[k], &s->slope_spread_theta[k]);
+    SUM_ALONG (k, d->J, &lp) lp += standard_chain(s->non_centring_mu_tau_theta[k + 2], s->centre_theta[k], s->spread_theta[k], s->scale_theta[k], s->theta[k], &s->gradient_mu_tau_theta[k + 2], &s->slope_centre_theta[k], &s->slope_spread_theta[k]);
     wide total1 = 0; SUM_ALONG (j, d->J, &total1) total1 += s->slope_spread_theta[j];
-    ONE_LANE s->gradient_mu[1] += total1;
+    ONE_LANE s->gradient_mu_tau_theta[1] += total1;
     wide total2 = 0; SUM_ALONG (j, d->J, &total2) total2 += s->slope_centre_theta[j];
-    ONE_LANE s->gradient_mu[0] += total2;
-    lp += s->position_mu[1];
-    ONE_LANE s->gradient_mu[1] = *s->tau * s->gradient_mu[1] + 1;
-    STORE(s->log_density_mu[0], lp);
+    ONE_LANE s->gradient_mu_tau_theta[0] += total2;
+    lp += s->position_mu_tau_theta[1];
+    ONE_LANE s->gradient_mu_tau_theta[1] = *s->tau * s->gradient_mu_tau_theta[1] + 1;
+    STORE(s->log_density_mu_tau_theta[0], lp);
 }
 
 #ifndef __CUDACC_RTC__       // what follows runs on the host
@@ -392,23 +389,23 @@ static void update_shift_mu_theta(GmRun *run)
     LAUNCH_TEAM(add_shift_mu_theta, run, d->J);
 }
 
-static void density_of_mu(GmRun *run)
+static void density_of_mu_tau_theta(GmRun *run)
 {
-    LAUNCH_TEAM(transform_mu, run, d->J);
-    LAUNCH_TEAM(density_mu, run, d->J);
+    LAUNCH_TEAM(transform_mu_tau_theta, run, d->J);
+    LAUNCH_TEAM(density_mu_tau_theta, run, d->J);
 }
 
-static void jacobian_of_mu(GmRun *run)
+static void jacobian_of_mu_tau_theta(GmRun *run)
 {
-    LAUNCH_TEAM(jacobian_mu, run, d->J);
+    LAUNCH_TEAM(jacobian_mu_tau_theta, run, d->J);
 }
 
-static void update_mu_by_hmc(GmRun *run)
+static void update_mu_tau_theta_by_hmc(GmRun *run)
 {
-    LAUNCH_TEAM(enter_mu, run, d->J + 2 + d->J);
-    NUTS(run, density_of_mu, VAR_mu, nuts_mu, position_mu, log_density_mu, gradient_mu, moves_mu,
-         .name = "mu, tau, theta", .coordinates = d->J + 2, .room = 48 * d->J + 352, .alone = GM_UNLESS_MISSING, .marginal = 1, .selection = 1, .accept = 0.8, .depth = 10, .jacobian = jacobian_of_mu, .standardised = gm_of(to_standardise_mu));
-    LAUNCH_TEAM(transform_mu, run, d->J);
+    LAUNCH_TEAM(enter_mu_tau_theta, run, d->J + 2 + d->J);
+    NUTS(run, density_of_mu_tau_theta, VAR_mu, nuts_mu_tau_theta, position_mu_tau_theta, log_density_mu_tau_theta, gradient_mu_tau_theta, moves_mu,
+         .name = "mu, tau, theta", .coordinates = d->J + 2, .room = 48 * d->J + 352, .alone = GM_UNLESS_MISSING, .marginal = 1, .selection = 1, .accept = 0.8, .depth = 10, .jacobian = jacobian_of_mu_tau_theta, .standardised = gm_of(next_non_centring_mu_tau_theta));
+    LAUNCH_TEAM(transform_mu_tau_theta, run, d->J);
 }
 
 // What each update draws, and the function that launches its kernels.
@@ -420,7 +417,7 @@ static const GmUpdate updates[] = {
     UPDATE_WITHOUT_GRADIENTS("tau", update_tau, 1),
     UPDATE_WITHOUT_GRADIENTS("group move of tau, theta, nu_tau", update_scale_tau, 1),
     UPDATE_WITHOUT_GRADIENTS("group move of mu, theta", update_shift_mu_theta, 1),
-    UPDATE_WITH_GRADIENTS("mu, tau, theta", update_mu_by_hmc, 1),
+    UPDATE_WITH_GRADIENTS("mu, tau, theta", update_mu_tau_theta_by_hmc, 1),
 };
 
 static void sweep(GmRun *run)
@@ -462,11 +459,11 @@ static void forward(GmRun *run)      // draws without data, each after what its 
 }
 
 enum {  // fields of State
-    STATE_y = 1, STATE_mu, STATE_tau, STATE_theta, STATE_nu_tau, STATE_scale_tau, STATE_shift_mu_theta,
-    STATE_log_lik_y, STATE_y_rep, STATE_sum_inverse_sigma_squared, STATE_position_mu, STATE_gradient_mu,
-    STATE_log_density_mu, STATE_nuts_mu, STATE_moves_mu, STATE_standardised_mu, STATE_to_standardise_mu,
-    STATE_centre_theta, STATE_spread_theta, STATE_scale_theta, STATE_slope_centre_theta,
-    STATE_slope_spread_theta
+    STATE_y = 1, STATE_mu, STATE_tau, STATE_theta, STATE_nu_tau, STATE_scale_tau, STATE_shift_mu_theta, STATE_log_lik_y,
+    STATE_y_rep, STATE_sum_inverse_sigma_squared, STATE_position_mu_tau_theta, STATE_gradient_mu_tau_theta,
+    STATE_log_density_mu_tau_theta, STATE_nuts_mu_tau_theta, STATE_moves_mu, STATE_non_centring_mu_tau_theta,
+    STATE_next_non_centring_mu_tau_theta, STATE_centre_theta, STATE_spread_theta, STATE_scale_theta,
+    STATE_slope_centre_theta, STATE_slope_spread_theta
 };
 
 static const GmField data_fields[] = {
@@ -489,13 +486,13 @@ static const GmField state_fields[] = {
     {.name = "log_lik_y", .type = GM_WIDE, .role = GM_PREDICTED, .rank = 1, .offset = offsetof(State, log_lik_y), .on_request = GM_LOG_LIK, .where = "model.gm:17", .extent_of = {DATA_J}},
     {.name = "y_rep", .type = GM_WIDE, .role = GM_PREDICTED, .rank = 1, .offset = offsetof(State, y_rep), .on_request = GM_REPLICATES, .where = "model.gm:17", .extent_of = {DATA_J}},
     {.name = "sum_inverse_sigma_squared", .type = GM_WIDE, .role = GM_SUM, .offset = offsetof(State, sum_inverse_sigma_squared), .shared = 1},
-    {.name = "position_mu", .type = GM_WIDE, .role = GM_SUM, .rank = 1, .offset = offsetof(State, position_mu)},
-    {.name = "gradient_mu", .type = GM_WIDE, .role = GM_SUM, .rank = 1, .offset = offsetof(State, gradient_mu)},
-    {.name = "log_density_mu", .type = GM_WIDE, .role = GM_SUM, .rank = 1, .offset = offsetof(State, log_density_mu)},
-    {.name = "nuts_mu", .type = GM_WIDE, .role = GM_SUM, .rank = 1, .offset = offsetof(State, nuts_mu)},
+    {.name = "position_mu_tau_theta", .type = GM_WIDE, .role = GM_SUM, .rank = 1, .offset = offsetof(State, position_mu_tau_theta)},
+    {.name = "gradient_mu_tau_theta", .type = GM_WIDE, .role = GM_SUM, .rank = 1, .offset = offsetof(State, gradient_mu_tau_theta)},
+    {.name = "log_density_mu_tau_theta", .type = GM_WIDE, .role = GM_SUM, .rank = 1, .offset = offsetof(State, log_density_mu_tau_theta)},
+    {.name = "nuts_mu_tau_theta", .type = GM_WIDE, .role = GM_SUM, .rank = 1, .offset = offsetof(State, nuts_mu_tau_theta)},
     {.name = "moves_mu", .type = GM_WIDE, .role = GM_DIAGNOSTIC, .rank = 1, .offset = offsetof(State, moves_mu)},
-    {.name = "standardised_mu", .type = GM_WIDE, .role = GM_SUM, .rank = 1, .offset = offsetof(State, standardised_mu)},
-    {.name = "to_standardise_mu", .type = GM_WIDE, .role = GM_SUM, .rank = 1, .offset = offsetof(State, to_standardise_mu)},
+    {.name = "non_centring_mu_tau_theta", .type = GM_WIDE, .role = GM_SUM, .rank = 1, .offset = offsetof(State, non_centring_mu_tau_theta)},
+    {.name = "next_non_centring_mu_tau_theta", .type = GM_WIDE, .role = GM_SUM, .rank = 1, .offset = offsetof(State, next_non_centring_mu_tau_theta)},
     {.name = "centre_theta", .type = GM_WIDE, .role = GM_SUM, .rank = 1, .offset = offsetof(State, centre_theta)},
     {.name = "spread_theta", .type = GM_WIDE, .role = GM_SUM, .rank = 1, .offset = offsetof(State, spread_theta)},
     {.name = "scale_theta", .type = GM_WIDE, .role = GM_SUM, .rank = 1, .offset = offsetof(State, scale_theta)},
@@ -523,13 +520,13 @@ static void state_shape(int field, const void *data, GmShape *shape)
     case STATE_scale_theta: case STATE_slope_centre_theta: case STATE_slope_spread_theta:
         shape->dim[0] = d->J;
         break;
-    case STATE_position_mu: case STATE_gradient_mu: case STATE_standardised_mu: case STATE_to_standardise_mu:
+    case STATE_position_mu_tau_theta: case STATE_gradient_mu_tau_theta: case STATE_non_centring_mu_tau_theta: case STATE_next_non_centring_mu_tau_theta:
         shape->dim[0] = d->J + 2;
         break;
-    case STATE_log_density_mu:
+    case STATE_log_density_mu_tau_theta:
         shape->dim[0] = 2;
         break;
-    case STATE_nuts_mu:
+    case STATE_nuts_mu_tau_theta:
         shape->dim[0] = 48 * d->J + 352;
         break;
     case STATE_moves_mu:
@@ -594,7 +591,7 @@ static void cost_1(const void *data, double *cost)
 static const int fields_1[] = {STATE_mu, STATE_tau, STATE_theta, 0}, latents_1[] = {STATE_nu_tau, 0};
 
 static const GmSelection selections[] = {
-    {.name = "mu, tau, theta", .coupled = 0, .fields = fields_1, .diagnostics = STATE_moves_mu, .machine = STATE_nuts_mu, .latents = latents_1, .cost = cost_1},
+    {.name = "mu, tau, theta", .coupled = 0, .fields = fields_1, .diagnostics = STATE_moves_mu, .machine = STATE_nuts_mu_tau_theta, .latents = latents_1, .cost = cost_1},
 };
 
 GM_MODEL("eight_schools", "model.gm", 3, 22, 8,

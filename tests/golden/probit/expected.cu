@@ -1,16 +1,19 @@
 // model.gm, compiled by gmc.
 //
 // One sweep draws, in this order, each given all else:
-//   y[k]           every value weighed by its density              impute_y       model.gm:7, if values are missing
-//   z_y[k]         ~ normal(mean, 1 / sqrt(precision)), truncated  draw_z_y       model.gm:14 *
-//   (alpha, beta)  ~ joint normal                                  collect_alpha  model.gm:10 *
+//   y[k]           every value weighed by its density              impute_y            model.gm:7, if values are missing
+//   z_y[k]         ~ normal(mean, 1 / sqrt(precision)), truncated  draw_z_y            model.gm:14 *
+//   (alpha, beta)  ~ joint normal                                  collect_alpha_beta  model.gm:10 *
 // Where method selection prefers it, NUTS (Hoffman and Gelman 2014) takes the place of the updates marked *, in all sweeps or most:
-//   (alpha, beta)  drawn jointly by Hamiltonian Monte Carlo  density_alpha  model.gm:10, auxiliaries integrated out
+//   (alpha, beta)  drawn jointly by Hamiltonian Monte Carlo  density_alpha_beta  model.gm:10, auxiliaries integrated out
 //
 // In kernels `d` is the data, `s` the state of one chain, and `at` the place in the run, which is the key of the random numbers.
 // Subscripts count from 1 in comments, as in the model, and from 0 in the code. *s->x is a number, s->x[k] an element.
 // EACH, ALONG and LANES share a loop out among lanes, SUM_ALONG adds up over it besides, ONE_LANE is for one of them.
-// DRAW(x, k, LAW) draws x[k] and stores it: NORMAL(mean, precision), NORMAL_WITHIN(mean * precision, precision, ends), POWER_GAMMA(a, ...) where x^a is gamma.
+// DRAW(x, k, LAW) draws x[k] and stores it: NORMAL(mean, precision); NORMAL_WITHIN(h, precision, ends), of mean h / precision;
+// POWER_GAMMA(a, shape, rate), by which x[k]^a ~ gamma(shape, rate).
+// NORMAL_DENSE and its like, behind kernels that collect a precision J and a shift h, draw J^-1 h + L'^-1 z: J = L L', z standard normal.
+// What else is in capitals is a macro, explained where kernels.h has it, or kernels_cpu.h for a CPU.
 // RATIO is for --check alone: the log ratio of the law's density, new value to old, which the joint density must have as well.
 #include "gm.h"
 
@@ -33,10 +36,12 @@ typedef struct State {  // of one chain
     int *y_rep;                              // for the draws, N
     wide *sum_X_by_column;                   // sums, p
     wide *sum_X_X;                           // sums, p x p
-    wide *rows_beta, *scale_alpha, *joint_alpha, *target_alpha, *diagonal_alpha, *position_alpha, // work arrays
-        *gradient_alpha, *log_density_alpha, *nuts_alpha, *moves_alpha, *rows_beta_2;
-    solve *precision_alpha, *shift_alpha, *rows_of_alpha, *system_alpha; // work arrays
-    real *weight_alpha_1, *X_beta;           // work arrays
+    wide *rows_beta;                         // sums of rows of X times weights
+    wide *scale_of_z_y, *joint_alpha_beta, *target_alpha_beta, *diagonal_alpha_beta, *position_alpha_beta, // work arrays
+        *gradient_alpha_beta, *log_density_alpha_beta, *nuts_alpha_beta, *moves_alpha, *rows_beta_2;
+    solve *precision_alpha_beta, *shift_alpha_beta, *rows_of_alpha_beta, *system_alpha_beta; // work arrays
+    real *weight_alpha_beta_1;               // work arrays
+    real *X_beta;                            // X times beta
 } State;
 
 enum { VAR_NONE, VAR_y, VAR_alpha, VAR_beta, VAR_z_y, VAR_log_lik_y, VAR_y_rep };  // streams of random numbers
@@ -72,37 +77,38 @@ KERNEL(impute_y) {
 
 // z_y[k] | rest ~ normal(mean, 1 / sqrt(precision)), truncated     in parallel     model.gm:14
 //   an auxiliary of albert_chib: Albert and Chib 1993, Journal of the American Statistical Association 88
-//   precision = 1, mean = alpha + sum(j in 1:p, beta[j]*X[k, j]), lower = if_else((y[k] == 1), 0, -inf), upper = if_else((y[k] == 1), inf, 0)
+//   precision = 1, mean = alpha + sum(j in 1:p, beta[j]*X[k, j]), lower = if_else((y[k] == 1), 0, -inf), upper = if_else((y[k] == 1), inf,
+//       0)
+//   a pass over the rows of X, of which dot is that times beta; what it returns are weights of the row in sums over rows
 ROW(draw_z_y, k) {
-    const real h = *s->alpha + dot;
-    const real precision = 1;
-    const real lower = (s->y[k] == 1) ? 0 : -INFINITY;
+    const real h = *s->alpha + dot, precision = 1, lower = (s->y[k] == 1) ? 0 : -INFINITY;
     const real upper = (s->y[k] == 1) ? INFINITY : 0;
     DRAW(z_y, k, NORMAL_WITHIN(h, precision, lower, upper));
     return row_weight_and(s->z_y[k], square(s->z_y[k]));
 }
 
-// (alpha, beta) with fewer rows than coefficients: precision D + R'R, R[i] and y[i] a row and its target over the standard deviation (Bhattacharya et al. 2016)
-KERNEL_TEAM(collect_rows_alpha) {
+// (alpha, beta) with fewer rows than coefficients (Bhattacharya et al. 2016): precision D + R'R, rows of R and targets over their sd
+KERNEL_TEAM(collect_rows_alpha_beta) {
     const long n = d->p + 1;
-    LANES (e, n) s->diagonal_alpha[e] = s->shift_alpha[e] = 0;
-    LANES (e, d->N * n) s->rows_of_alpha[e] = 0;
-    LANES (e, d->N) s->target_alpha[e] = 0;
+    LANES (e, n) s->diagonal_alpha_beta[e] = s->shift_alpha_beta[e] = 0;
+    LANES (e, d->N * n) s->rows_of_alpha_beta[e] = 0;
+    LANES (e, d->N) s->target_alpha_beta[e] = 0;
     TEAM_BARRIER();
-    ONE_LANE s->diagonal_alpha[0] += 0.04;
-    LANES (i, d->p) s->diagonal_alpha[1 + i] += 0.16;
-    LANES (i, d->N) s->target_alpha[i] = s->z_y[i];
-    ALONG (i, d->N) s->rows_of_alpha[i * n] += 1;
-    ALONG2 (i, d->N, j, d->p) s->rows_of_alpha[i * n + 1 + j] += d->X[i * d->p + j];
-    ONE_LANE s->joint_alpha[0] = *s->alpha;
-    ALONG (e, d->p) s->joint_alpha[1 + e] = s->beta[e];
-    ONE_LANE s->scale_alpha[1] = d->N;
+    ONE_LANE s->diagonal_alpha_beta[0] += 0.04;
+    LANES (i, d->p) s->diagonal_alpha_beta[1 + i] += 0.16;
+    LANES (i, d->N) s->target_alpha_beta[i] = s->z_y[i];
+    ALONG (i, d->N) s->rows_of_alpha_beta[i * n] += 1;
+    ALONG2 (i, d->N, j, d->p) s->rows_of_alpha_beta[i * n + 1 + j] += d->X[i * d->p + j];
+    ONE_LANE s->joint_alpha_beta[0] = *s->alpha;
+    ALONG (e, d->p) s->joint_alpha_beta[1 + e] = s->beta[e];
+    ONE_LANE s->scale_of_z_y[1] = d->N;
 }
 
-// (alpha, beta) where the matrix has few elements that are not 0, or many columns: the diagonal apart from the rows, then each row over its standard deviation, with its target
-KERNEL_ONCE(list_rows_alpha) {
+// (alpha, beta) where the matrix has few elements that are not 0, or many columns: the diagonal apart from the rows,
+//     then each row over its standard deviation, with its target
+KERNEL_ONCE(list_rows_alpha_beta) {
     const long n = d->p + 1;
-    for (long e = 0; e < n; e++) s->shift_alpha[e] = 0;
+    for (long e = 0; e < n; e++) s->shift_alpha_beta[e] = 0;
     SPARSE_ADD(0, 0, 0.02);
     for (long i = 0; i < d->p; i++) SPARSE_ADD(1 + i, 1 + i, 0.08);
     for (long i = 0; i < d->N; i++) {
@@ -111,9 +117,9 @@ KERNEL_ONCE(list_rows_alpha) {
         SPARSE_PUT(0, 1);
         SPARSE_PUT_ROW(1, &d->X[i * d->p], d->p);
     }
-    s->joint_alpha[0] = *s->alpha;
-    for (long e = 0; e < d->p; e++) s->joint_alpha[1 + e] = s->beta[e];
-    s->scale_alpha[1] = d->N;
+    s->joint_alpha_beta[0] = *s->alpha;
+    for (long e = 0; e < d->p; e++) s->joint_alpha_beta[1 + e] = s->beta[e];
+    s->scale_of_z_y[1] = d->N;
 }
 
 // (alpha, beta) | rest ~ normal with precision J and shift h, mean J^-1 h     they share a linear predictor     model.gm:10
@@ -124,52 +130,54 @@ KERNEL_ONCE(list_rows_alpha) {
 //   h[alpha] += z_y[i]   over i in 1:N
 //   J[beta[j], beta[j2]] += X[i, j]*X[i, j2]   over i in 1:N, j in 1:p, j2 in 1:p
 //   h[beta[j]] += z_y[i]*X[i, j]   over i in 1:N, j in 1:p
-//   the scale of z_y is drawn together with it: s^2 ~ gamma(count/2, (sum of squares - h'J^-1 h)/2)  (Liu and Wu 1999)
-KERNEL_TEAM(collect_alpha) {
+//   the scale of z_y is drawn together with it: its square is gamma(count/2, (sum of squares - h'J^-1 h)/2) (Liu and Wu 1999)
+KERNEL_TEAM(collect_alpha_beta) {
     const long n = d->p + 1;
-    LANES (e, n * n) s->precision_alpha[e] = 0;
-    LANES (e, n) s->shift_alpha[e] = 0;
+    LANES (e, n * n) s->precision_alpha_beta[e] = 0;
+    LANES (e, n) s->shift_alpha_beta[e] = 0;
     TEAM_BARRIER();
-    ONE_LANE s->precision_alpha[0] += 0.04;
-    ALONG (i, d->p) s->precision_alpha[(1 + i) * n + 1 + i] += 0.16;
-    ONE_LANE s->precision_alpha[0] += d->N;
-    ALONG (a, d->p) ADD_TWICE(s->precision_alpha, 1 + a, (1 + a) * n, s->sum_X_by_column[a]);
+    ONE_LANE s->precision_alpha_beta[0] += 0.04;
+    ALONG (i, d->p) s->precision_alpha_beta[(1 + i) * n + 1 + i] += 0.16;
+    ONE_LANE s->precision_alpha_beta[0] += d->N;
+    ALONG (a, d->p) ADD_TWICE(s->precision_alpha_beta, 1 + a, (1 + a) * n, s->sum_X_by_column[a]);
     wide total2 = 0; SUM_ALONG (i, d->N, &total2) total2 += s->z_y[i];
-    ONE_LANE s->shift_alpha[0] += total2;
-    LANES2 (a, d->p, b, d->p) s->precision_alpha[(1 + a) * n + 1 + b] += s->sum_X_X[a * d->p + b];
-    ALONG (j, d->p) s->shift_alpha[1 + j] += s->rows_beta[j];
-    ONE_LANE s->joint_alpha[0] = *s->alpha;
-    ALONG (e, d->p) s->joint_alpha[1 + e] = s->beta[e];
-    ONE_LANE s->scale_alpha[1] = d->N;
+    ONE_LANE s->shift_alpha_beta[0] += total2;
+    LANES2 (a, d->p, b, d->p) s->precision_alpha_beta[(1 + a) * n + 1 + b] += s->sum_X_X[a * d->p + b];
+    ALONG (j, d->p) s->shift_alpha_beta[1 + j] += s->rows_beta[j];
+    ONE_LANE s->joint_alpha_beta[0] = *s->alpha;
+    ALONG (e, d->p) s->joint_alpha_beta[1 + e] = s->beta[e];
+    ONE_LANE s->scale_of_z_y[1] = d->N;
 }
 
 // The latents, times the scale that was drawn with them
 KERNEL_TEAM(rescale_z_y) {
-    LANES (i, d->N) s->z_y[i] *= s->scale_alpha[2];
+    LANES (i, d->N) s->z_y[i] *= s->scale_of_z_y[2];
 }
 
 // ---- part 3: Hamiltonian Monte Carlo: log density and gradient ----
 
 // Unconstrained coordinates of alpha, beta; one that still stands for its value stays as it is
-KERNEL_TEAM(enter_alpha) {
-    ONE_LANE s->position_alpha[0] = *s->alpha;
-    LANES (k, d->p) s->position_alpha[k + 1] = s->beta[k];
+KERNEL_TEAM(enter_alpha_beta) {
+    ONE_LANE s->position_alpha_beta[0] = *s->alpha;
+    LANES (k, d->p) s->position_alpha_beta[k + 1] = s->beta[k];
 }
 
 // alpha, beta at these coordinates
-KERNEL_TEAM(transform_alpha) {
-    ONE_LANE *s->alpha = s->position_alpha[0];
-    LANES (k, d->p) s->beta[k] = s->position_alpha[k + 1];
+KERNEL_TEAM(transform_alpha_beta) {
+    ONE_LANE *s->alpha = s->position_alpha_beta[0];
+    LANES (k, d->p) s->beta[k] = s->position_alpha_beta[k + 1];
 }
 
-// (alpha, beta) | rest: drawn jointly by Hamiltonian Monte Carlo, because the warm-up compares it with the Gibbs updates of these unknowns     model.gm:10
+// (alpha, beta): drawn jointly by Hamiltonian Monte Carlo     model.gm:10
+//   the warm-up tries it beside their Gibbs updates; it is taken if what mixes worst then has clearly more effective draws for the same
+//       work
 //   log density += -2.52837644563877 - 0.02*alpha^2
 //   log density += -1.83522926507883 - 0.08*beta[i]^2   over i in 1:p
-//   log density += y[i]*log_Phi(alpha + sum(j in 1:p, beta[j]*X[i, j])) + log_Phi(-alpha - sum(j in 1:p, beta[j]*X[i, j]))*(1 - y[i])   over i in 1:N
-KERNEL_TEAM(density_alpha) {
-    wide lp = 0;
-    wide slope_alpha = 0;
-    LANES (e, d->p + 1) s->gradient_alpha[e] = 0;
+//   log density += y[i]*log_Phi(alpha + sum(j in 1:p, beta[j]*X[i, j])) + log_Phi(-alpha - sum(j in 1:p, beta[j]*X[i, j]))*(1 - y[i])
+//       over i in 1:N
+KERNEL_TEAM(density_alpha_beta) {
+    wide lp = 0, slope_alpha = 0;
+    LANES (e, d->p + 1) s->gradient_alpha_beta[e] = 0;
     TEAM_BARRIER();
     // alpha ~ normal(0, 5)
     lp -= 0.02 * square(*s->alpha);
@@ -177,7 +185,7 @@ KERNEL_TEAM(density_alpha) {
     // beta[i] ~ normal(0, 5/2)
     SUM_ALONG (i, d->p, &lp) {
         lp -= 0.08 * square(s->beta[i]);
-        s->gradient_alpha[1 + i] -= 0.16 * s->beta[i];
+        s->gradient_alpha_beta[1 + i] -= 0.16 * s->beta[i];
     }
     // y[i] ~ bernoulli(Phi(alpha + sum(j in 1:p, beta[j]*X[i, j])))
     const wide now_alpha = *s->alpha;
@@ -185,20 +193,20 @@ KERNEL_TEAM(density_alpha) {
         const wide sum_beta_X = s->X_beta[i];
         lp += log_Phi((now_alpha + sum_beta_X) * (2L * s->y[i] - 1));
         const wide w1 = (2L * s->y[i] - 1) * log_Phi_dx((now_alpha + sum_beta_X) * (2L * s->y[i] - 1));
-        s->weight_alpha_1[i] = w1;
+        s->weight_alpha_beta_1[i] = w1;
         slope_alpha += w1;
     }
     ONE_LANE {
-        s->log_density_alpha[1] = lp;
-        s->gradient_alpha[0] += slope_alpha;
+        s->log_density_alpha_beta[1] = lp;
+        s->gradient_alpha_beta[0] += slope_alpha;
     }
 }
 
-// The gradient of the log density of (alpha, beta), from what density_alpha and the passes over rows have left
-KERNEL_TEAM(gradient_alpha) {
-    wide lp = s->log_density_alpha[1];
-    ALONG (j, d->p) s->gradient_alpha[1 + j] += s->rows_beta_2[j];
-    STORE(s->log_density_alpha[0], lp);
+// The gradient of the log density of (alpha, beta), from what density_alpha_beta and the passes over rows have left
+KERNEL_TEAM(gradient_alpha_beta) {
+    wide lp = s->log_density_alpha_beta[1];
+    ALONG (j, d->p) s->gradient_alpha_beta[1 + j] += s->rows_beta_2[j];
+    STORE(s->log_density_alpha_beta[0], lp);
 }
 
 // ---- part 4: the log joint density, and what is computed for the draws ----
@@ -239,10 +247,9 @@ KERNEL_TEAM(log_joint) {
             const wide sum_beta_X = s->X_beta[i];
             lp += -0.5 * square(-*s->alpha - sum_beta_X + s->z_y[i]) - HALF_LOG_2PI;
         }
-        // target, by albert_chib
+        // target += within(z_y[i], if_else((y[i] == 1), 0, -inf), if_else((y[i] == 1), inf, 0)), by albert_chib
         SUM_ALONG (i, d->N, &lp) lp += within((wide)s->z_y[i], (s->y[i] == 1) ? 0 : -INFINITY, (s->y[i] == 1) ? INFINITY : 0);
-    }
-    if (!CHECKING) {
+    } else {
         // y[i] ~ bernoulli(Phi(alpha + sum(j in 1:p, beta[j]*X[i, j])))
         SUM_ALONG (i, d->N, &lp) {
             const wide sum_beta_X_2 = s->X_beta[i];
@@ -281,9 +288,9 @@ ROW(predict_X_beta, i) {
 }
 
 // What was drawn jointly, to its places
-KERNEL_TEAM(place_alpha) {
-    ONE_LANE *s->alpha = s->joint_alpha[0];
-    ALONG (e, d->p) s->beta[e] = s->joint_alpha[1 + e];
+KERNEL_TEAM(place_alpha_beta) {
+    ONE_LANE *s->alpha = s->joint_alpha_beta[0];
+    ALONG (e, d->p) s->beta[e] = s->joint_alpha_beta[1 + e];
 }
 
 #ifndef __CUDACC_RTC__       // what follows runs on the host
@@ -354,47 +361,47 @@ static void update_missing_y(GmRun *run)
 
 static void update_z_y(GmRun *run)
 {
-    LAUNCH_ROWS_AND(draw_z_y, run, d->N, d->p, d->X, beta, rows_beta, scale_alpha);
+    LAUNCH_ROWS_AND(draw_z_y, run, d->N, d->p, d->X, beta, rows_beta, scale_of_z_y);
 }
 
-static void update_alpha(GmRun *run)
+static void update_alpha_beta(GmRun *run)
 {
     if (LISTED(1)) {
-        NORMAL_SPARSE_SCALED(list_rows_alpha, run, VAR_alpha, "alpha", 1, shift_alpha, joint_alpha, scale_alpha);
+        NORMAL_SPARSE_SCALED(list_rows_alpha_beta, run, VAR_alpha, "alpha", 1, shift_alpha_beta, joint_alpha_beta, scale_of_z_y);
     } else if (few_alpha(run)) {
-        LAUNCH_TEAM(collect_rows_alpha, run, d->p + d->N + (long)d->N * d->p);
-        NORMAL_ROWS_SCALED(run, VAR_alpha, "alpha", d->N, d->p + 1, diagonal_alpha, shift_alpha, rows_of_alpha, target_alpha, system_alpha, joint_alpha, scale_alpha);
+        LAUNCH_TEAM(collect_rows_alpha_beta, run, d->p + d->N + (long)d->N * d->p);
+        NORMAL_ROWS_SCALED(run, VAR_alpha, "alpha", d->N, d->p + 1, diagonal_alpha_beta, shift_alpha_beta, rows_of_alpha_beta, target_alpha_beta, system_alpha_beta, joint_alpha_beta, scale_of_z_y);
     } else {
-        LAUNCH_TEAM(collect_alpha, run, (long)(d->p + 1) * (d->p + 1) + d->p + d->N + (long)d->p * d->p);
-        NORMAL_DENSE_SCALED(run, VAR_alpha, "alpha", d->p + 1, precision_alpha, shift_alpha, joint_alpha, scale_alpha);
+        LAUNCH_TEAM(collect_alpha_beta, run, (long)(d->p + 1) * (d->p + 1) + d->p + d->N + (long)d->p * d->p);
+        NORMAL_DENSE_SCALED(run, VAR_alpha, "alpha", d->p + 1, precision_alpha_beta, shift_alpha_beta, joint_alpha_beta, scale_of_z_y);
     }
-    LAUNCH_TEAM(place_alpha, run, d->p);
+    LAUNCH_TEAM(place_alpha_beta, run, d->p);
     if (run->auxiliaries) LAUNCH_TEAM(rescale_z_y, run, d->N);
 }
 
-static void density_of_alpha(GmRun *run)
+static void density_of_alpha_beta(GmRun *run)
 {
-    LAUNCH_TEAM(transform_alpha, run, d->p);
+    LAUNCH_TEAM(transform_alpha_beta, run, d->p);
     LAUNCH_ROWS_ONLY(predict_X_beta, run, d->N, d->p, d->X, beta);
-    LAUNCH_TEAM(density_alpha, run, d->p + d->N);
-    ROW_SUMS(run, d->N, d->p, d->X, weight_alpha_1, rows_beta_2);
-    LAUNCH_TEAM(gradient_alpha, run, d->p);
+    LAUNCH_TEAM(density_alpha_beta, run, d->p + d->N);
+    ROW_SUMS(run, d->N, d->p, d->X, weight_alpha_beta_1, rows_beta_2);
+    LAUNCH_TEAM(gradient_alpha_beta, run, d->p);
 }
 
-static void update_alpha_by_hmc(GmRun *run)
+static void update_alpha_beta_by_hmc(GmRun *run)
 {
-    LAUNCH_TEAM(enter_alpha, run, d->p);
-    NUTS(run, density_of_alpha, VAR_alpha, nuts_alpha, position_alpha, log_density_alpha, gradient_alpha, moves_alpha,
+    LAUNCH_TEAM(enter_alpha_beta, run, d->p);
+    NUTS(run, density_of_alpha_beta, VAR_alpha, nuts_alpha_beta, position_alpha_beta, log_density_alpha_beta, gradient_alpha_beta, moves_alpha,
          .name = "alpha, beta", .coordinates = d->p + 1, .room = 48 * d->p + 304, .alone = GM_UNLESS_MISSING, .marginal = 1, .selection = 1, .accept = 0.8, .depth = 10);
-    LAUNCH_TEAM(transform_alpha, run, d->p);
+    LAUNCH_TEAM(transform_alpha_beta, run, d->p);
 }
 
 // What each update draws, and the function that launches its kernels.
 static const GmUpdate updates[] = {
     UPDATE("missing y", update_missing_y),
     UPDATE_WITHOUT_GRADIENTS("z_y", update_z_y, 1),
-    UPDATE_WITHOUT_GRADIENTS("alpha, beta", update_alpha, 1),
-    UPDATE_WITH_GRADIENTS("alpha, beta", update_alpha_by_hmc, 1),
+    UPDATE_WITHOUT_GRADIENTS("alpha, beta", update_alpha_beta, 1),
+    UPDATE_WITH_GRADIENTS("alpha, beta", update_alpha_beta_by_hmc, 1),
 };
 
 static void sweep(GmRun *run)
@@ -406,7 +413,7 @@ static void sweep(GmRun *run)
 static void setup(GmRun *run)
 {
     LAUNCH_SHARED(check_data, run, d->N);
-    LIST_ROWS(list_rows_alpha, run, "alpha, beta", 1, d->p + 1, 0);
+    LIST_ROWS(list_rows_alpha_beta, run, "alpha, beta", 1, d->p + 1, 0);
     LAUNCH_SHARED(sums_of_data, run, (long)d->N * d->p);
     if (!few_alpha(run)) {
         GRAM(run, d->N, d->p, 1, d->X, sum_X_X);
@@ -442,11 +449,11 @@ static void forward(GmRun *run)      // draws without data, each after what its 
 }
 
 enum {  // fields of State
-    STATE_y = 1, STATE_alpha, STATE_beta, STATE_z_y, STATE_log_lik_y, STATE_y_rep, STATE_sum_X_by_column,
-    STATE_sum_X_X, STATE_rows_beta, STATE_scale_alpha, STATE_precision_alpha, STATE_shift_alpha,
-    STATE_joint_alpha, STATE_rows_of_alpha, STATE_target_alpha, STATE_diagonal_alpha, STATE_system_alpha,
-    STATE_position_alpha, STATE_gradient_alpha, STATE_log_density_alpha, STATE_nuts_alpha,
-    STATE_moves_alpha, STATE_weight_alpha_1, STATE_rows_beta_2, STATE_X_beta
+    STATE_y = 1, STATE_alpha, STATE_beta, STATE_z_y, STATE_log_lik_y, STATE_y_rep, STATE_sum_X_by_column, STATE_sum_X_X,
+    STATE_rows_beta, STATE_scale_of_z_y, STATE_precision_alpha_beta, STATE_shift_alpha_beta, STATE_joint_alpha_beta,
+    STATE_rows_of_alpha_beta, STATE_target_alpha_beta, STATE_diagonal_alpha_beta, STATE_system_alpha_beta,
+    STATE_position_alpha_beta, STATE_gradient_alpha_beta, STATE_log_density_alpha_beta, STATE_nuts_alpha_beta,
+    STATE_moves_alpha, STATE_weight_alpha_beta_1, STATE_rows_beta_2, STATE_X_beta
 };
 
 static const GmField data_fields[] = {
@@ -470,20 +477,20 @@ static const GmField state_fields[] = {
     {.name = "sum_X_by_column", .type = GM_WIDE, .role = GM_SUM, .rank = 1, .offset = offsetof(State, sum_X_by_column), .shared = 1, .in_place_of = 1},
     {.name = "sum_X_X", .type = GM_WIDE, .role = GM_SUM, .rank = 2, .offset = offsetof(State, sum_X_X), .shared = 1, .in_place_of = 1},
     {.name = "rows_beta", .type = GM_WIDE, .role = GM_SUM, .rank = 1, .offset = offsetof(State, rows_beta)},
-    {.name = "scale_alpha", .type = GM_WIDE, .role = GM_SUM, .rank = 1, .offset = offsetof(State, scale_alpha)},
-    {.name = "precision_alpha", .type = GM_SOLVE, .role = GM_SUM, .rank = 3, .offset = offsetof(State, precision_alpha), .in_place_of = 1},
-    {.name = "shift_alpha", .type = GM_SOLVE, .role = GM_SUM, .rank = 2, .offset = offsetof(State, shift_alpha)},
-    {.name = "joint_alpha", .type = GM_WIDE, .role = GM_SUM, .rank = 1, .offset = offsetof(State, joint_alpha)},
-    {.name = "rows_of_alpha", .type = GM_SOLVE, .role = GM_SUM, .rank = 2, .offset = offsetof(State, rows_of_alpha), .in_place_of = 1},
-    {.name = "target_alpha", .type = GM_WIDE, .role = GM_SUM, .rank = 1, .offset = offsetof(State, target_alpha), .in_place_of = 1},
-    {.name = "diagonal_alpha", .type = GM_WIDE, .role = GM_SUM, .rank = 1, .offset = offsetof(State, diagonal_alpha), .in_place_of = 1},
-    {.name = "system_alpha", .type = GM_SOLVE, .role = GM_SUM, .rank = 2, .offset = offsetof(State, system_alpha), .in_place_of = 1},
-    {.name = "position_alpha", .type = GM_WIDE, .role = GM_SUM, .rank = 1, .offset = offsetof(State, position_alpha)},
-    {.name = "gradient_alpha", .type = GM_WIDE, .role = GM_SUM, .rank = 1, .offset = offsetof(State, gradient_alpha)},
-    {.name = "log_density_alpha", .type = GM_WIDE, .role = GM_SUM, .rank = 1, .offset = offsetof(State, log_density_alpha)},
-    {.name = "nuts_alpha", .type = GM_WIDE, .role = GM_SUM, .rank = 1, .offset = offsetof(State, nuts_alpha)},
+    {.name = "scale_of_z_y", .type = GM_WIDE, .role = GM_SUM, .rank = 1, .offset = offsetof(State, scale_of_z_y)},
+    {.name = "precision_alpha_beta", .type = GM_SOLVE, .role = GM_SUM, .rank = 3, .offset = offsetof(State, precision_alpha_beta), .in_place_of = 1},
+    {.name = "shift_alpha_beta", .type = GM_SOLVE, .role = GM_SUM, .rank = 2, .offset = offsetof(State, shift_alpha_beta)},
+    {.name = "joint_alpha_beta", .type = GM_WIDE, .role = GM_SUM, .rank = 1, .offset = offsetof(State, joint_alpha_beta)},
+    {.name = "rows_of_alpha_beta", .type = GM_SOLVE, .role = GM_SUM, .rank = 2, .offset = offsetof(State, rows_of_alpha_beta), .in_place_of = 1},
+    {.name = "target_alpha_beta", .type = GM_WIDE, .role = GM_SUM, .rank = 1, .offset = offsetof(State, target_alpha_beta), .in_place_of = 1},
+    {.name = "diagonal_alpha_beta", .type = GM_WIDE, .role = GM_SUM, .rank = 1, .offset = offsetof(State, diagonal_alpha_beta), .in_place_of = 1},
+    {.name = "system_alpha_beta", .type = GM_SOLVE, .role = GM_SUM, .rank = 2, .offset = offsetof(State, system_alpha_beta), .in_place_of = 1},
+    {.name = "position_alpha_beta", .type = GM_WIDE, .role = GM_SUM, .rank = 1, .offset = offsetof(State, position_alpha_beta)},
+    {.name = "gradient_alpha_beta", .type = GM_WIDE, .role = GM_SUM, .rank = 1, .offset = offsetof(State, gradient_alpha_beta)},
+    {.name = "log_density_alpha_beta", .type = GM_WIDE, .role = GM_SUM, .rank = 1, .offset = offsetof(State, log_density_alpha_beta)},
+    {.name = "nuts_alpha_beta", .type = GM_WIDE, .role = GM_SUM, .rank = 1, .offset = offsetof(State, nuts_alpha_beta)},
     {.name = "moves_alpha", .type = GM_WIDE, .role = GM_DIAGNOSTIC, .rank = 1, .offset = offsetof(State, moves_alpha)},
-    {.name = "weight_alpha_1", .type = GM_REAL, .role = GM_SUM, .rank = 1, .offset = offsetof(State, weight_alpha_1)},
+    {.name = "weight_alpha_beta_1", .type = GM_REAL, .role = GM_SUM, .rank = 1, .offset = offsetof(State, weight_alpha_beta_1)},
     {.name = "rows_beta_2", .type = GM_WIDE, .role = GM_SUM, .rank = 1, .offset = offsetof(State, rows_beta_2)},
     {.name = "X_beta", .type = GM_REAL, .role = GM_SUM, .rank = 1, .offset = offsetof(State, X_beta)},
 };
@@ -508,7 +515,7 @@ static void state_shape(int field, const void *data, GmShape *shape)
     const Data *const d = (const Data *)data;
     (void)d;
     switch (field) {
-    case STATE_y: case STATE_z_y: case STATE_log_lik_y: case STATE_y_rep: case STATE_weight_alpha_1: case STATE_X_beta:
+    case STATE_y: case STATE_z_y: case STATE_log_lik_y: case STATE_y_rep: case STATE_weight_alpha_beta_1: case STATE_X_beta:
         shape->dim[0] = d->N;
         break;
     case STATE_beta: case STATE_rows_beta: case STATE_rows_beta_2:
@@ -521,39 +528,39 @@ static void state_shape(int field, const void *data, GmShape *shape)
         shape->dim[0] = d->N < d->p + 1 ? 0 : d->p;
         shape->dim[1] = d->p;
         break;
-    case STATE_scale_alpha:
+    case STATE_scale_of_z_y:
         shape->dim[0] = 3;
         break;
-    case STATE_precision_alpha:
+    case STATE_precision_alpha_beta:
         shape->dim[0] = d->N < d->p + 1 ? 0 : 1;
         shape->dim[1] = d->p + 1;
         shape->dim[2] = d->p + 1;
         break;
-    case STATE_shift_alpha:
+    case STATE_shift_alpha_beta:
         shape->dim[0] = 1;
         shape->dim[1] = d->p + 1;
         break;
-    case STATE_joint_alpha: case STATE_position_alpha: case STATE_gradient_alpha:
+    case STATE_joint_alpha_beta: case STATE_position_alpha_beta: case STATE_gradient_alpha_beta:
         shape->dim[0] = d->p + 1;
         break;
-    case STATE_rows_of_alpha:
+    case STATE_rows_of_alpha_beta:
         shape->dim[0] = d->N < d->p + 1 ? d->N : 0;
         shape->dim[1] = d->p + 1;
         break;
-    case STATE_target_alpha:
+    case STATE_target_alpha_beta:
         shape->dim[0] = d->N < d->p + 1 ? d->N : 0;
         break;
-    case STATE_diagonal_alpha:
+    case STATE_diagonal_alpha_beta:
         shape->dim[0] = d->N < d->p + 1 ? d->p + 1 : 0;
         break;
-    case STATE_system_alpha:
+    case STATE_system_alpha_beta:
         shape->dim[0] = d->N < d->p + 1 ? d->N : 0;
         shape->dim[1] = d->N;
         break;
-    case STATE_log_density_alpha:
+    case STATE_log_density_alpha_beta:
         shape->dim[0] = 2;
         break;
-    case STATE_nuts_alpha:
+    case STATE_nuts_alpha_beta:
         shape->dim[0] = 48 * d->p + 304;
         break;
     case STATE_moves_alpha:
@@ -608,7 +615,7 @@ static void cost_1(const void *data, double *cost)
 static const int fields_1[] = {STATE_alpha, STATE_beta, 0}, latents_1[] = {STATE_z_y, 0};
 
 static const GmSelection selections[] = {
-    {.name = "alpha, beta", .coupled = 0, .fields = fields_1, .diagnostics = STATE_moves_alpha, .machine = STATE_nuts_alpha, .latents = latents_1, .cost = cost_1},
+    {.name = "alpha, beta", .coupled = 0, .fields = fields_1, .diagnostics = STATE_moves_alpha, .machine = STATE_nuts_alpha_beta, .latents = latents_1, .cost = cost_1},
 };
 
 GM_MODEL("probit", "model.gm", 4, 25, 4,

@@ -6,12 +6,14 @@
 //   theta[k]  ~ gamma(shape, rate)      draw_theta    model.gm:11 *
 //   scale_b   ~ gig(order, psi, chi)    draw_scale_b  model.gm:10 *
 // Where method selection prefers it, NUTS (Hoffman and Gelman 2014) takes the place of the updates marked *, in all sweeps or most:
-//   (b, theta)  drawn jointly by Hamiltonian Monte Carlo  density_b  model.gm:10
+//   (b, theta)  drawn jointly by Hamiltonian Monte Carlo  density_b_theta  model.gm:10
 //
 // In kernels `d` is the data, `s` the state of one chain, and `at` the place in the run, which is the key of the random numbers.
 // Subscripts count from 1 in comments, as in the model, and from 0 in the code. *s->x is a number, s->x[k] an element.
 // EACH, ALONG and LANES share a loop out among lanes, SUM_ALONG adds up over it besides, ONE_LANE is for one of them.
-// DRAW(x, k, LAW) draws x[k] and stores it: NORMAL(mean, precision), NORMAL_WITHIN(mean * precision, precision, ends), POWER_GAMMA(a, ...) where x^a is gamma.
+// DRAW(x, k, LAW) draws x[k] and stores it: NORMAL(mean, precision); NORMAL_WITHIN(h, precision, ends), of mean h / precision;
+// POWER_GAMMA(a, shape, rate), by which x[k]^a ~ gamma(shape, rate).
+// What else is in capitals is a macro, explained where kernels.h has it, or kernels_cpu.h for a CPU.
 // RATIO is for --check alone: the log ratio of the law's density, new value to old, which the joint density must have as well.
 #include "gm.h"
 
@@ -33,7 +35,7 @@ typedef struct State {  // of one chain
     wide *log_lik_y;                         // for the draws, N
     int *y_rep;                              // for the draws, N
     wide *sum_y;                             // sums
-    wide *position_b, *gradient_b, *log_density_b, *nuts_b, *moves_b; // work arrays
+    wide *position_b_theta, *gradient_b_theta, *log_density_b_theta, *nuts_b_theta, *moves_b; // work arrays
 } State;
 
 enum { VAR_NONE, VAR_y, VAR_b, VAR_theta, VAR_scale_b, VAR_log_lik_y, VAR_y_rep };  // streams of random numbers
@@ -67,14 +69,16 @@ KERNEL_TEAM(draw_b) {
 //   shape = 9/5 + y[k], rate = b + t[k]
 KERNEL(draw_theta) {
     EACH (k, d->N) {
-        const wide shape = s->y[k] + 1.8;
-        const wide rate = *s->b + d->t[k];
+        const wide shape = s->y[k] + 1.8, rate = *s->b + d->t[k];
         DRAW(theta, k, POWER_GAMMA(1, shape, rate));
     }
 }
 
 // scale_b | rest ~ gig(order, psi, chi)     model.gm:10
 //   order = sum(i in 1:N, y[i]) - 0.1, psi = 2*sum(i in 1:N, t[i]*theta[i]), chi = 2*b, then b = b/scale_b,  theta[i] = theta[i]*scale_b
+//   gig: its density is proportional to x^(order - 1)*exp(-(psi*x + chi/x)/2)
+//   c = scale_b: Jacobian c^(N - 1) (b c^-1, theta c^N), Haar measure dc/c, densities c^(sum(i in 1:N, y[i]) + 0.9 - N): c^(sum(i in 1:N,
+//       y[i]) - 1.1) is left
 KERNEL_TEAM(draw_scale_b) {
     const wide order = *s->sum_y - 0.10000000000000009;
     wide psi = 0;
@@ -83,7 +87,7 @@ KERNEL_TEAM(draw_scale_b) {
     TEAM_DRAW(scale_b, 0, POWER_GIG(1, order, psi, chi));
 }
 
-// The group move by scale_b is applied. Its law is the joint density there, times the Jacobian and the Haar measure, 1/scale_b (Liu and Sabatti 2000)
+// The group move by scale_b is applied (Liu and Sabatti 2000)
 KERNEL_TEAM(move_b) {
     ONE_LANE *s->b = *s->b / *s->scale_b;
     ALONG (i, d->N) s->theta[i] = *s->scale_b * s->theta[i];
@@ -93,54 +97,54 @@ KERNEL_TEAM(move_b) {
 // ---- part 3: Hamiltonian Monte Carlo: log density and gradient ----
 
 // Unconstrained coordinates of b, theta; one that still stands for its value stays as it is
-KERNEL_TEAM(enter_b) {
-    ONE_LANE s->position_b[0] = kept_coordinate(s->position_b[0], exp(s->position_b[0]), *s->b, log(*s->b));
-    LANES (k, d->N) s->position_b[k + 1] = kept_coordinate(s->position_b[k + 1], exp(s->position_b[k + 1]), s->theta[k], log(s->theta[k]));
+KERNEL_TEAM(enter_b_theta) {
+    ONE_LANE s->position_b_theta[0] = kept_coordinate(s->position_b_theta[0], exp(s->position_b_theta[0]), *s->b, log(*s->b));
+    LANES (k, d->N) s->position_b_theta[k + 1] = kept_coordinate(s->position_b_theta[k + 1], exp(s->position_b_theta[k + 1]), s->theta[k], log(s->theta[k]));
 }
 
 // b, theta at these coordinates
-KERNEL_TEAM(transform_b) {
-    ONE_LANE *s->b = exp(s->position_b[0]);
-    LANES (k, d->N) s->theta[k] = exp(s->position_b[k + 1]);
+KERNEL_TEAM(transform_b_theta) {
+    ONE_LANE *s->b = exp(s->position_b_theta[0]);
+    LANES (k, d->N) s->theta[k] = exp(s->position_b_theta[k + 1]);
 }
 
-// (b, theta) | rest: drawn jointly by Hamiltonian Monte Carlo, because the warm-up compares it with the Gibbs updates of these unknowns     model.gm:10
+// (b, theta): drawn jointly by Hamiltonian Monte Carlo     model.gm:10
+//   the warm-up tries it beside their Gibbs updates; it is taken if what mixes worst then has clearly more effective draws for the same
+//       work
 //   log density += -2.25271265173421 - b - 9/10*log(b)
 //   log density += 0.0710838729143722 + 9/5*log(b) + 4/5*log(theta[i]) - b*theta[i]   over i in 1:N
 //   log density += y[i]*(log(t[i]) + log(theta[i])) - t[i]*theta[i] - lgamma(1 + y[i])   over i in 1:N
-KERNEL_TEAM(density_b) {
-    wide lp = 0;
-    wide slope_b = 0;
-    LANES (e, d->N + 1) s->gradient_b[e] = 0;
+KERNEL_TEAM(density_b_theta) {
+    wide lp = 0, slope_b = 0;
+    LANES (e, d->N + 1) s->gradient_b_theta[e] = 0;
     TEAM_BARRIER();
     // b ~ gamma(1/10, 1)
-    lp += -*s->b - 0.9 * s->position_b[0];
+    lp += -*s->b - 0.9 * s->position_b_theta[0];
     slope_b += -0.9 / *s->b - 1;
     // theta[i] ~ gamma(9/5, b)
-    const wide now_log_b = s->position_b[0];
-    const wide now_b = *s->b;
+    const wide now_log_b = s->position_b_theta[0], now_b = *s->b;
     const wide inverse_b = 1 / now_b;
     SUM_ALONG (i, d->N, &lp, &slope_b) {
-        lp += 1.8 * now_log_b - now_b * s->theta[i] + 0.8 * s->position_b[i + 1];
-        s->gradient_b[1 + i] += 0.8 / s->theta[i] - now_b;
+        lp += 1.8 * now_log_b - now_b * s->theta[i] + 0.8 * s->position_b_theta[i + 1];
+        s->gradient_b_theta[1 + i] += 0.8 / s->theta[i] - now_b;
         slope_b += 1.8 * inverse_b - s->theta[i];
     }
     // y[i] ~ poisson(t[i]*theta[i])
     SUM_ALONG (i, d->N, &lp) {
-        lp += times_log(s->y[i], log((wide)d->t[i]) + s->position_b[i + 1]) - d->t[i] * s->theta[i];
-        s->gradient_b[1 + i] += ((s->y[i] == 0) ? 0 : s->y[i] / s->theta[i]) - d->t[i];
+        lp += times_log(s->y[i], log((wide)d->t[i]) + s->position_b_theta[i + 1]) - d->t[i] * s->theta[i];
+        s->gradient_b_theta[1 + i] += ((s->y[i] == 0) ? 0 : s->y[i] / s->theta[i]) - d->t[i];
     }
     ONE_LANE {
-        s->log_density_b[1] = lp;
-        s->gradient_b[0] += slope_b;
+        s->log_density_b_theta[1] = lp;
+        s->gradient_b_theta[0] += slope_b;
     }
     SUM_ALONG (k, d->N, &lp) {
-        lp += s->position_b[k + 1];
-        s->gradient_b[k + 1] = s->theta[k] * s->gradient_b[k + 1] + 1;
+        lp += s->position_b_theta[k + 1];
+        s->gradient_b_theta[k + 1] = s->theta[k] * s->gradient_b_theta[k + 1] + 1;
     }
     lp += now_log_b;
-    ONE_LANE s->gradient_b[0] = now_b * s->gradient_b[0] + 1;
-    STORE(s->log_density_b[0], lp);
+    ONE_LANE s->gradient_b_theta[0] = now_b * s->gradient_b_theta[0] + 1;
+    STORE(s->log_density_b_theta[0], lp);
 }
 
 // ---- part 4: the log joint density, and what is computed for the draws ----
@@ -197,17 +201,17 @@ KERNEL_TEAM(before_scale_b) {
 }
 
 // log |dx/dq| and its gradient: what the log density of the coordinates has besides that of b, theta
-KERNEL_TEAM(jacobian_b) {
+KERNEL_TEAM(jacobian_b_theta) {
     wide lp = 0;
-    LANES (e, d->N + 1) s->gradient_b[e] = 0;
+    LANES (e, d->N + 1) s->gradient_b_theta[e] = 0;
     TEAM_BARRIER();
     SUM_ALONG (k, d->N, &lp) {
-        lp += s->position_b[k + 1];
-        s->gradient_b[k + 1] = s->theta[k] * s->gradient_b[k + 1] + 1;
+        lp += s->position_b_theta[k + 1];
+        s->gradient_b_theta[k + 1] = s->theta[k] * s->gradient_b_theta[k + 1] + 1;
     }
-    lp += s->position_b[0];
-    ONE_LANE s->gradient_b[0] = *s->b * s->gradient_b[0] + 1;
-    STORE(s->log_density_b[0], lp);
+    lp += s->position_b_theta[0];
+    ONE_LANE s->gradient_b_theta[0] = *s->b * s->gradient_b_theta[0] + 1;
+    STORE(s->log_density_b_theta[0], lp);
 }
 
 #ifndef __CUDACC_RTC__       // what follows runs on the host
@@ -271,23 +275,23 @@ static void update_scale_b(GmRun *run)
     LAUNCH_TEAM(move_b, run, d->N);
 }
 
-static void density_of_b(GmRun *run)
+static void density_of_b_theta(GmRun *run)
 {
-    LAUNCH_TEAM(transform_b, run, d->N);
-    LAUNCH_TEAM(density_b, run, d->N);
+    LAUNCH_TEAM(transform_b_theta, run, d->N);
+    LAUNCH_TEAM(density_b_theta, run, d->N);
 }
 
-static void jacobian_of_b(GmRun *run)
+static void jacobian_of_b_theta(GmRun *run)
 {
-    LAUNCH_TEAM(jacobian_b, run, d->N);
+    LAUNCH_TEAM(jacobian_b_theta, run, d->N);
 }
 
-static void update_b_by_hmc(GmRun *run)
+static void update_b_theta_by_hmc(GmRun *run)
 {
-    LAUNCH_TEAM(enter_b, run, d->N);
-    NUTS(run, density_of_b, VAR_b, nuts_b, position_b, log_density_b, gradient_b, moves_b,
-         .name = "b, theta", .coordinates = d->N + 1, .room = 48 * d->N + 304, .alone = GM_UNLESS_MISSING, .selection = 1, .accept = 0.8, .depth = 10, .jacobian = jacobian_of_b);
-    LAUNCH_TEAM(transform_b, run, d->N);
+    LAUNCH_TEAM(enter_b_theta, run, d->N);
+    NUTS(run, density_of_b_theta, VAR_b, nuts_b_theta, position_b_theta, log_density_b_theta, gradient_b_theta, moves_b,
+         .name = "b, theta", .coordinates = d->N + 1, .room = 48 * d->N + 304, .alone = GM_UNLESS_MISSING, .selection = 1, .accept = 0.8, .depth = 10, .jacobian = jacobian_of_b_theta);
+    LAUNCH_TEAM(transform_b_theta, run, d->N);
 }
 
 // What each update draws, and the function that launches its kernels.
@@ -296,7 +300,7 @@ static const GmUpdate updates[] = {
     UPDATE_WITHOUT_GRADIENTS("b", update_b, 1),
     UPDATE_WITHOUT_GRADIENTS("theta", update_theta, 1),
     UPDATE_WITHOUT_GRADIENTS("group move of b, theta", update_scale_b, 1),
-    UPDATE_WITH_GRADIENTS("b, theta", update_b_by_hmc, 1),
+    UPDATE_WITH_GRADIENTS("b, theta", update_b_theta_by_hmc, 1),
 };
 
 static void sweep(GmRun *run)
@@ -342,8 +346,8 @@ static void forward(GmRun *run)      // draws without data, each after what its 
 }
 
 enum {  // fields of State
-    STATE_y = 1, STATE_b, STATE_theta, STATE_scale_b, STATE_log_lik_y, STATE_y_rep, STATE_sum_y,
-    STATE_position_b, STATE_gradient_b, STATE_log_density_b, STATE_nuts_b, STATE_moves_b
+    STATE_y = 1, STATE_b, STATE_theta, STATE_scale_b, STATE_log_lik_y, STATE_y_rep, STATE_sum_y, STATE_position_b_theta,
+    STATE_gradient_b_theta, STATE_log_density_b_theta, STATE_nuts_b_theta, STATE_moves_b
 };
 
 static const GmField data_fields[] = {
@@ -363,10 +367,10 @@ static const GmField state_fields[] = {
     {.name = "log_lik_y", .type = GM_WIDE, .role = GM_PREDICTED, .rank = 1, .offset = offsetof(State, log_lik_y), .on_request = GM_LOG_LIK, .where = "model.gm:14", .extent_of = {DATA_N}},
     {.name = "y_rep", .type = GM_INT, .role = GM_PREDICTED, .rank = 1, .offset = offsetof(State, y_rep), .on_request = GM_REPLICATES, .where = "model.gm:14", .extent_of = {DATA_N}},
     {.name = "sum_y", .type = GM_WIDE, .role = GM_SUM, .offset = offsetof(State, sum_y), .shared = 2},
-    {.name = "position_b", .type = GM_WIDE, .role = GM_SUM, .rank = 1, .offset = offsetof(State, position_b)},
-    {.name = "gradient_b", .type = GM_WIDE, .role = GM_SUM, .rank = 1, .offset = offsetof(State, gradient_b)},
-    {.name = "log_density_b", .type = GM_WIDE, .role = GM_SUM, .rank = 1, .offset = offsetof(State, log_density_b)},
-    {.name = "nuts_b", .type = GM_WIDE, .role = GM_SUM, .rank = 1, .offset = offsetof(State, nuts_b)},
+    {.name = "position_b_theta", .type = GM_WIDE, .role = GM_SUM, .rank = 1, .offset = offsetof(State, position_b_theta)},
+    {.name = "gradient_b_theta", .type = GM_WIDE, .role = GM_SUM, .rank = 1, .offset = offsetof(State, gradient_b_theta)},
+    {.name = "log_density_b_theta", .type = GM_WIDE, .role = GM_SUM, .rank = 1, .offset = offsetof(State, log_density_b_theta)},
+    {.name = "nuts_b_theta", .type = GM_WIDE, .role = GM_SUM, .rank = 1, .offset = offsetof(State, nuts_b_theta)},
     {.name = "moves_b", .type = GM_WIDE, .role = GM_DIAGNOSTIC, .rank = 1, .offset = offsetof(State, moves_b)},
 };
 
@@ -389,13 +393,13 @@ static void state_shape(int field, const void *data, GmShape *shape)
     case STATE_y: case STATE_theta: case STATE_log_lik_y: case STATE_y_rep:
         shape->dim[0] = d->N;
         break;
-    case STATE_position_b: case STATE_gradient_b:
+    case STATE_position_b_theta: case STATE_gradient_b_theta:
         shape->dim[0] = d->N + 1;
         break;
-    case STATE_log_density_b:
+    case STATE_log_density_b_theta:
         shape->dim[0] = 2;
         break;
-    case STATE_nuts_b:
+    case STATE_nuts_b_theta:
         shape->dim[0] = 48 * d->N + 304;
         break;
     case STATE_moves_b:
@@ -452,7 +456,7 @@ static void cost_1(const void *data, double *cost)
 static const int fields_1[] = {STATE_b, STATE_theta, 0}, latents_1[] = {0};
 
 static const GmSelection selections[] = {
-    {.name = "b, theta", .coupled = 0, .fields = fields_1, .diagnostics = STATE_moves_b, .machine = STATE_nuts_b, .latents = latents_1, .cost = cost_1},
+    {.name = "b, theta", .coupled = 0, .fields = fields_1, .diagnostics = STATE_moves_b, .machine = STATE_nuts_b_theta, .latents = latents_1, .cost = cost_1},
 };
 
 GM_MODEL("pump", "model.gm", 3, 12, 5,
