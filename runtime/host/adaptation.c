@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-// The field of State with this name.
 // What a block keeps comes before its diagnostics: the nearest field before these whose name begins so.
 static int field_before(const GmModel *model, int diagnostics, const char *prefix)
 {
