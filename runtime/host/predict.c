@@ -64,10 +64,15 @@ static void later_close(Later *p)
 
 // ---- the fit ----
 
-// draws_2.csv -> draws_levels.json; NULL: it is not called so. The caller frees.
+// draws_2.csv, or draws.nc -> draws_levels.json; NULL: it is not called so. The caller frees.
 static char *levels_path(const char *file)
 {
     size_t n = strlen(file);
+    if (gm_is_netcdf(file)) {
+        char *name = gm_netcdf_name(file), *path = gm_format("%s_levels.json", name);
+        free(name);
+        return path;
+    }
     if (n < 5 || strcmp(file + n - 4, ".csv") != 0) return NULL;
     n -= 4;
     const size_t end = n;

@@ -3,7 +3,8 @@
 //   # model = eight_schools        lp__,divergent__,theta.1,theta.2        x[column][chain][draw]
 //   # id = 2                       -7.3,0,1.5,2
 //
-// Files of one report hold equally many draws of the same columns. Draws before the line `# Adaptation terminated` are of warm-up.
+// Files of one report hold equally many draws of the same columns. Draws before the line `# Adaptation terminated` are of warm-up. A NetCDF
+// file has all chains; what it says of the run are the same lines (netcdf_read.c).
 #include "report.h"
 
 #include <ctype.h>
@@ -125,6 +126,29 @@ static bool read_file(ChainFile *f)
     if (f->rows > 0) return true;
     gm_error("%s: there are no draws in it", f->path);
     return false;
+}
+
+static void take_comments(ChainFile *f, const char *lines)
+{
+    for (const char *at = lines; at && *at; at += strcspn(at, "\n"), at += *at == '\n') {
+        char *line = gm_format("%.*s", (int)strcspn(at, "\n"), at);
+        take_comment(f, line);
+        free(line);
+    }
+}
+
+// One chain of a NetCDF file.
+static bool read_chain(ChainFile *f, const GmNetcdfIn *in, int chain)
+{
+    take_comments(f, in->settings);
+    free(f->id);
+    f->id = gm_format("%ld", in->id[chain]);
+    f->header = gm_copy_text(in->header);
+    f->n_columns = in->n_columns;
+    if (chain == 0) take_comments(f, in->notes);
+    f->x = gm_alloc((size_t)in->draws * (size_t)in->n_columns, sizeof *f->x);
+    f->rows = in->draws;
+    return gm_netcdf_in_rows(in, chain, 0, in->draws, f->x);
 }
 
 static void close_file(ChainFile *f)
@@ -404,6 +428,24 @@ static void read_levels(GmStored *s, const char *path)
     free(name);
 }
 
+// Dimensions whose coordinates are names, in the file of the draws itself.
+static void take_levels(GmStored *s, const GmNetcdfIn *in)
+{
+    for (int k = 0; k < in->n_variables; k++) {
+        const GmNetcdfVariable *v = &in->variable[k];
+        GmStoredArray *array = NULL;
+        for (int a = 0; a < s->n_arrays; a++)
+            if (s->array[a].first == v->column[0] && s->array[a].rank == v->rank) array = &s->array[a];
+        for (int d = 0; d < v->rank && array && array->kind == STORED_QUANTITY; d++) {
+            if (!v->names[d] || v->extent[d] != array->dim[d]) continue;
+            json_t *names = json_array();
+            for (long e = 0; e < v->extent[d]; e++) json_array_append_new(names, json_string(v->names[d][e]));
+            array->levels_of[d] = add_levels(s, names, v->extent[d]);
+            json_decref(names);
+        }
+    }
+}
+
 static void name_columns(GmStored *s)
 {
     for (long c = 0; c < s->n_columns; c++) {
@@ -487,7 +529,7 @@ static char *name_of(const ChainFile *f)
     return gm_format("%.*s", dot ? (int)(dot - base) : (int)strlen(base), base);
 }
 
-static void gather(GmStored *s, const GmModel *model, ChainFile *file)
+static void gather(GmStored *s, const GmModel *model, ChainFile *file, const GmNetcdfIn *in)
 {
     ChainFile *a = &file[0];
     s->by_gmc = a->generator && strncmp(a->generator, "gmc", 3) == 0;
@@ -517,7 +559,8 @@ static void gather(GmStored *s, const GmModel *model, ChainFile *file)
             s->note[s->n_notes++] = gm_copy_text(file[c].note[k]);
         }
     read_columns(s, a->header);
-    read_levels(s, a->path);
+    if (in->is_open) take_levels(s, in);
+    else read_levels(s, a->path);
     name_columns(s);
     take_data(s, a);
     find_moves(s);
@@ -532,17 +575,30 @@ static void gather(GmStored *s, const GmModel *model, ChainFile *file)
 
 bool gm_stored_open(GmStored *s, const GmModel *model, char **paths, int n)
 {
-    *s = (GmStored){.chains = n};
-    ChainFile *file = gm_alloc((size_t)n, sizeof *file);
+    *s = (GmStored){0};
+    ChainFile *file = NULL;
+    GmNetcdfIn first = {0};  // NetCDF file
     bool good = true;
-    for (int c = 0; c < n && good; c++) {
-        file[c].path = paths[c];
-        good = read_file(&file[c]);
+    int chains = 0;
+    for (int k = 0; k < n && good; k++) {
+        GmNetcdfIn in = {.chains = 1};
+        const bool netcdf = gm_is_netcdf(paths[k]);
+        good = !netcdf || gm_netcdf_in_open(&in, paths[k]);
+        file = gm_grow(file, (size_t)(chains + in.chains) + 1, sizeof *file);
+        for (int c = 0; c < in.chains && good; c++) {
+            file[chains] = (ChainFile){.path = paths[k]};
+            good = netcdf ? read_chain(&file[chains], &in, c) : read_file(&file[chains]);
+            chains++;
+        }
+        if (netcdf && k == 0) first = in;
+        else if (netcdf) gm_netcdf_in_close(&in);
     }
-    good = good && go_together(file, n) && order_chains(file, n);
+    s->chains = chains;
+    good = good && go_together(file, chains) && order_chains(file, chains);
     if (good) tell_shorter(&file[0]);
-    if (good) gather(s, model, file);
-    for (int c = 0; c < n; c++) close_file(&file[c]);
+    if (good) gather(s, model, file, &first);
+    if (first.is_open) gm_netcdf_in_close(&first);
+    for (int c = 0; c < chains; c++) close_file(&file[c]);
     free(file);
     return good;
 }
