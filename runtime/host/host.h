@@ -378,8 +378,9 @@ typedef enum { GM_TEXT_OTHER, GM_TEXT_STORED, GM_TEXT_REFUSED } GmTextIs;
 
 bool gm_takes_levels(const GmField *f);  // whether its values may be names: int<lower=1, upper=J>, or upper a number
 bool gm_levels_ask(const GmOptions *o);  // what --levels and --dates say of data that are read from now on; false after a message
-void gm_levels_forget(void);             // of both
-void gm_levels_begin(const GmValues *values, GmValue *v);  // before the elements of a new value are read
+void gm_levels_ask_as(const GmLevelSets *sets, const GmModel *m);  // --levels, where these sets are not what is taken without it
+void gm_levels_forget(void);                                       // of both
+void gm_levels_begin(const GmValues *values, GmValue *v);          // before the elements of a new value are read
 // Stores a text as an element, if it is a name or a date: else it is for others to read, or refused. Then *why ends the sentence
 // `TEXT ...`.
 GmTextIs gm_read_text(GmValue *v, long at, const char *text, const char **why);
@@ -443,6 +444,8 @@ bool gm_data_open_later(GmData *d, const GmModel *m, char **inputs, int n_inputs
 // extent of a response, and counts no levels.
 bool gm_counts_levels(const GmModel *m, int f);
 bool gm_counts_rows(const GmModel *m, int f);
+// Whether what is given says how long rows of different lengths are: these ints, or an array of such rows.
+bool gm_gives_rows(const GmModel *m, const bool *given, int lengths);
 void gm_data_close(GmData *d, const GmModel *m);
 // JSON to fill in: each name that the files have to give, with its declaration in place of a value.
 void gm_data_template(FILE *to, const GmModel *m);
@@ -570,9 +573,34 @@ void gm_find_starts_of_updates(const GmModel *model, GmRun *run);
 // The first observed variable without a finite log density at a chain's state, with its line, or NULL; the caller frees. `chain` counts
 // from 0. On the CPU.
 char *gm_infinite_log_lik(const GmModel *model, const GmMemory *m, const GmData *d, const GmRun *run, int chain);
+// A copy of a chain, with room for log-likelihoods. false: there is no memory for it.
+bool gm_copy_chain(const GmModel *model, const GmMemory *m, const GmData *d, int chain, GmMemory *out);
+
+// ---- separation.c: outcomes that unknowns without bounds make certain ----
+
 // The discrete response of which every observed value has a probability of next to 1 at the state of each chain, as under separation; NULL:
 // there is none.
 const char *gm_separated(const GmModel *model, const GmMemory *m, const GmData *d, const GmRun *run);
+
+enum { GM_NAMED_UNKNOWNS = 3 };
+
+typedef struct GmCoordinate {
+    int field;
+    long element;
+} GmCoordinate;
+
+typedef struct GmSeparation {
+    const char *of;    // the response
+    char first[80];    // the first of its values that are separated
+    long values, all;  // these, of all that are observed
+    int n_unknowns;    // that go to infinity, of which the first are:
+    GmCoordinate unknown[GM_NAMED_UNKNOWNS];
+    bool upwards[GM_NAMED_UNKNOWNS];
+} GmSeparation;
+
+// Whether unknowns may go to infinity with values observed that become certain, and no other that gets less likely. These values have
+// log-likelihoods above next_to_0 at the ends of most chains.
+bool gm_find_separation(const GmModel *model, const GmMemory *m, const GmData *d, const GmRun *run, double next_to_0, GmSeparation *out);
 
 // ---- second_start.c: other starts where the density is 0 at the first ----
 

@@ -762,6 +762,10 @@ int gm_options_later(int argc, char **argv, GmOptions *out)
             return GM_EXIT_OK;
         }
         if (option == GM_OPTION_WITHOUT_VALUE) gm_error("predict: %s: a value is missing; try --help", argv[optind - 1]);
+        else if (option < 0 && strncmp(argv[optind - 1], "--levels", 8) == 0)
+            gm_error(
+                "predict: --levels: the levels are those of the fit, in their order, and new ones behind them: NAME_levels.json beside the "
+                "draws has them");
         else if (option < 0) gm_option_refused("predict: ", GROUP_LATER, argv[optind - 1]);
         if (option < 0) return GM_EXIT_USAGE;
         if (option == OPT_SAME_ROWS) out->same_rows = true;
