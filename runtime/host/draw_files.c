@@ -23,6 +23,21 @@ char *gm_netcdf_name(const char *path)
     return gm_format("%.*s", (int)(strlen(path) - strlen(ends_in(path, ".nc") ? ".nc" : ".nc.part")), path);
 }
 
+char *gm_levels_beside(const char *file)
+{
+    size_t n = strlen(file);
+    if (gm_is_netcdf(file)) {
+        char *name = gm_netcdf_name(file), *path = gm_format("%s_levels.json", name);
+        free(name);
+        return path;
+    }
+    if (n < 5 || strcmp(file + n - 4, ".csv") != 0) return NULL;
+    n -= 4;
+    const size_t end = n;
+    while (n > 0 && file[n - 1] >= '0' && file[n - 1] <= '9') n--;
+    return n < end && n > 1 && file[n - 1] == '_' ? gm_format("%.*s_levels.json", (int)n - 1, file) : NULL;
+}
+
 char **gm_draw_files(const char *command, char **given, int n_given, int *n)
 {
     char **files = gm_alloc((size_t)n_given + MOST_CHAINS, sizeof *files);

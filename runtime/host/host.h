@@ -97,6 +97,8 @@ int gm_print_number(char *to, double x, int digits);
 bool gm_ends_in_csv(const char *path);
 bool gm_is_netcdf(const char *path);     // by its name: NAME.nc, or NAME.nc.part
 char *gm_netcdf_name(const char *path);  // NAME; the caller frees
+// draws_2.csv, or draws.nc -> draws_levels.json; NULL: it is not called so. The caller frees.
+char *gm_levels_beside(const char *file);
 // The files that the user gives to a command. One NAME without .csv or .nc means NAME_1.csv and so on, from the first number for which
 // there is a file, or else NAME.nc. NULL after a message that begins with the name of the command; the caller frees names and array.
 char **gm_draw_files(const char *command, char **given, int n_given, int *n);

@@ -64,25 +64,9 @@ static void later_close(Later *p)
 
 // ---- the fit ----
 
-// draws_2.csv, or draws.nc -> draws_levels.json; NULL: it is not called so. The caller frees.
-static char *levels_path(const char *file)
-{
-    size_t n = strlen(file);
-    if (gm_is_netcdf(file)) {
-        char *name = gm_netcdf_name(file), *path = gm_format("%s_levels.json", name);
-        free(name);
-        return path;
-    }
-    if (n < 5 || strcmp(file + n - 4, ".csv") != 0) return NULL;
-    n -= 4;
-    const size_t end = n;
-    while (n > 0 && file[n - 1] >= '0' && file[n - 1] <= '9') n--;
-    return n < end && n > 1 && file[n - 1] == '_' ? gm_format("%.*s_levels.json", (int)n - 1, file) : NULL;
-}
-
 static bool read_levels(Later *p, const char *file)
 {
-    char *path = levels_path(file);
+    char *path = gm_levels_beside(file);
     const bool good = !path || access(path, F_OK) != 0 || gm_levels_read(&p->levels, p->model, path);
     free(path);
     p->levels.of_a_fit = true;

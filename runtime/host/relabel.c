@@ -21,6 +21,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 enum { MOST_ROUNDS = 100, MOST_LABELS = 5000, MOST_STARTED = 3000 };
 
@@ -778,9 +779,20 @@ static bool outputs_may_be_written(const Relabel *r, char **files, int n)
 
 // ---- what is said ----
 
-static void print_summary(const Relabel *r)
+// Names of levels, of the file beside the draws, where it is there.
+static void read_levels(GmLevelSets *levels, const GmModel *model, const char *file)
 {
-    GmDraws d = {.chains = r->chain, .first_chain = 1, .kept = r->rows, .held = r->rows, .capacity = r->rows, .summary = true};
+    char *path = gm_levels_beside(file);
+    if (path && access(path, F_OK) == 0 && !gm_levels_read(levels, model, path)) gm_levels_close(levels);
+    free(path);
+}
+
+static void print_summary(const Relabel *r, const char *file)
+{
+    GmData data = {0};
+    read_levels(&data.levels, r->model, file);
+    GmDraws d = {
+        .data = &data, .chains = r->chain, .first_chain = 1, .kept = r->rows, .held = r->rows, .capacity = r->rows, .summary = true};
     long *kept = gm_alloc((size_t)r->n_columns, sizeof *kept);
     d.column = gm_alloc((size_t)r->n_columns, sizeof *d.column);
     for (long c = 0; c < r->n_columns; c++) {
@@ -800,6 +812,7 @@ static void print_summary(const Relabel *r)
     }
     const GmOptions o = {.chains = r->chain, .samples = r->rows, .warmup = r->rows, .thin = 1, .summary_rows = r->o.summary_rows};
     gm_summary_print(stdout, &d, r->model, &r->memory, &o, NULL);
+    gm_levels_close(&data.levels);
     free(from);
     free(kept);
     free(d.column);
@@ -1005,7 +1018,7 @@ int gm_relabel(const GmModel *model, int argc, char **argv)
         }
         if (good && r.o.summary) {
             putchar('\n');
-            print_summary(&r);
+            print_summary(&r, files[0]);
         }
     }
     for (int c = 0; files && c < n; c++) free(files[c]);

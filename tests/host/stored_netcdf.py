@@ -39,10 +39,11 @@ predict { for (g in 1:G) q[g] = n[g] > 0 ? theta[g] : mu; }
     "nuts": ("prior { v ~ normal(0, 3); for (i in 1:9) x[i] ~ normal(0, exp(v / 2)); u ~ normal(0, 1); log_lik_y ~ normal(0, 1); }\n"
              "data { real y[3]; }\nlikelihood { for (i in 1:3) y[i] ~ normal(u, 1); }\n", '{"y": [1, 2, 0.5]}', ["--method", "nuts"],
              ["--log-lik", "--first-chain", "3", "--chains", "2"]),   # a name that a log-likelihood would have
-    "mixture": ("""data { int N; real y[N]; }
-prior { for (k in 1:2) mu[k] ~ normal(0, 10); for (k in 1:2) s[k] ~ half_normal(0, 2); w ~ dirichlet([1, 1]); }
+    "mixture": ("""data { int N, J; int<lower=1, upper=J> g[N]; real y[N]; }
+prior { for (j in 1:J) a[j] ~ normal(0, 1);
+        for (k in 1:2) mu[k] ~ normal(0, 10); for (k in 1:2) s[k] ~ half_normal(0, 2); w ~ dirichlet([1, 1]); }
 latent { for (i in 1:N) z[i] ~ categorical(w); }
-likelihood { for (i in 1:N) y[i] ~ normal(mu[z[i]], s[z[i]]); }
+likelihood { for (i in 1:N) y[i] ~ normal(mu[z[i]] + a[g[i]], s[z[i]]); }
 """, None, ["--method", "gibbs"], ["--params", "all", "--log-prior"]),
     "matrix": ("data { int K; cov_matrix[K] V; }\nprior { S ~ inv_wishart(K + 4, V); m ~ normal(0, 1); real t[2, 3, 2]; "
                "for (i in 1:2, j in 1:3, k in 1:2) t[i, j, k] ~ normal(m, i + j); }\n",
@@ -52,8 +53,8 @@ random.seed(5)
 NAMES = ["Anoka", "Aitkin", "Ödön", "Yellow Medicine"]
 write("names.csv", "county,x,y,k\n" + "".join("%s,%r,%s,%d\n" % (NAMES[i % 4], random.gauss(0, 1), "NA" if i in (3, 17) else
                                                                  repr(random.gauss(0, 1)), random.randrange(5)) for i in range(40)))
-MODELS["mixture"] = (MODELS["mixture"][0], '{"y": [%s]}' % ", ".join(repr(random.gauss(6 * (i % 2), 1)) for i in range(30)),
-                     *MODELS["mixture"][2:])
+values = ", ".join(repr(random.gauss(6 * (i % 2), 1)) for i in range(30))
+MODELS["mixture"] = (MODELS["mixture"][0], '{"y": [%s], "g": [%s]}' % (values, ", ".join(['"u", "v"'] * 15)), *MODELS["mixture"][2:])
 with_data = {}
 for name, (model, data, flags, options) in MODELS.items():
     fit = os.path.abspath(program(name, model, *flags))
@@ -93,8 +94,9 @@ for name, (_, _, _, options) in MODELS.items():
 check("a[Aitkin]" in both("levels", gmc, "summary", "levels"), "names of levels")
 check("e[4, 3]" in both("rows", gmc, "summary", "ragged"), "names of ragged rows")
 both("compare", gmc, "compare", "levels", "levels", "--log-lik", "k")
-both("relabel", os.path.abspath("mixture"), "relabel", "-q", "mixture",
-     files=["mixture_relabelled_%d.csv" % c for c in (1, 2, 3, 4)], of=no_comment)
+said = both("relabel", os.path.abspath("mixture"), "relabel", "-q", "mixture",
+            files=["mixture_relabelled_%d.csv" % c for c in (1, 2, 3, 4)], of=no_comment)
+check("a[v]" in said and "a[2]" not in said, "relabel has the names of levels", said)
 for name, element in (("levels", "mu"), ("nuts", "x[3]")):
     said = both("why", os.path.abspath(name), "why", element, "--chain", "4", "--draw", "17", "--draws", name, "../" + with_data[name],
                 *MODELS[name][3], "--samples", "300")

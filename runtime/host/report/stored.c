@@ -199,7 +199,32 @@ static bool same_columns(const ChainFile *a, const ChainFile *b)
 
 static bool same_draws(const ChainFile *a, const ChainFile *b)
 {
-    return memcmp(a->x, b->x, (size_t)a->rows * (size_t)a->n_columns * sizeof *a->x) == 0;
+    const long rows = a->rows < b->rows ? a->rows : b->rows;
+    return memcmp(a->x, b->x, (size_t)rows * (size_t)a->n_columns * sizeof *a->x) == 0;
+}
+
+static long number_of(const char *setting, long otherwise) { return setting ? strtol(setting, NULL, 10) : otherwise; }
+
+// Whether a file has fewer draws than it says: its run was stopped, or it was cut off between two lines.
+static bool is_shorter(const ChainFile *f)
+{
+    const long samples = number_of(f->samples, 0), thin = number_of(f->thin, 1);
+    return samples > 0 && thin > 0 && f->rows < samples / thin;
+}
+
+// Of chains of which some are shorter than their run was meant to be, all keep as many draws as the shortest one has. That is said.
+static void keep_common(ChainFile *file, int n)
+{
+    long least = file[0].rows, most = file[0].rows;
+    int shortest = 0, longest = 0;
+    for (int c = 1; c < n; c++) {
+        if (file[c].rows < least) least = file[shortest = c].rows;
+        if (file[c].rows > most) most = file[longest = c].rows;
+    }
+    if (least == most) return;
+    gm_error("%s: it has %ld draws, and %s has %ld: the run was stopped, or the file cut off. The first %ld of each chain are taken",
+             file[shortest].path, least, file[longest].path, most, least);
+    for (int c = 0; c < n; c++) file[c].rows = least;
 }
 
 static bool go_together(const ChainFile *file, int n)
@@ -212,7 +237,7 @@ static bool go_together(const ChainFile *file, int n)
             return false;
         }
         if (!same_columns(a, b)) return false;
-        if (a->rows != b->rows) {
+        if (a->rows != b->rows && !(is_shorter(a) || is_shorter(b))) {
             gm_error("%s: it has %ld draws, and %s has %ld: chains of one run have equally many", b->path, b->rows, a->path, a->rows);
             return false;
         }
@@ -225,8 +250,6 @@ static bool go_together(const ChainFile *file, int n)
     return true;
 }
 
-static long number_of(const char *setting, long otherwise) { return setting ? strtol(setting, NULL, 10) : otherwise; }
-
 // Fewer draws than a file says are those of a run that was stopped, or of a file that was cut off between two lines. Draws of warm-up that
 // are saved come first, and a line ends them.
 static void tell_shorter(const ChainFile *f)
@@ -238,7 +261,7 @@ static void tell_shorter(const ChainFile *f)
         gm_error("%s: it ends within the draws of warm-up that are saved: the run was stopped, or the file cut off", f->path);
         return;
     }
-    if (samples <= 0 || thin <= 0 || f->rows >= samples / thin) return;
+    if (!is_shorter(f)) return;
     gm_error("%s: it has %ld draws where its header says %ld: the run was stopped, or the file cut off", f->path, f->rows, samples / thin);
 }
 
@@ -596,7 +619,10 @@ bool gm_stored_open(GmStored *s, const GmModel *model, char **paths, int n)
     }
     s->chains = chains;
     good = good && go_together(file, chains) && order_chains(file, chains);
-    if (good) tell_shorter(&file[0]);
+    bool equal = true;
+    for (int c = 1; c < chains && good; c++) equal &= file[c].rows == file[0].rows;
+    if (good && equal) tell_shorter(&file[0]);
+    if (good && !equal) keep_common(file, chains);
     if (good) gather(s, model, file, &first);
     if (first.is_open) gm_netcdf_in_close(&first);
     for (int c = 0; c < chains; c++) close_file(&file[c]);
