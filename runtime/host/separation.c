@@ -3,9 +3,9 @@
 //   y[i] ~ bernoulli_logit(a + b * x[i] + c * d[i]);       d: 0 0 0 1 1     c -> infinity makes y[4] and y[5] certain, and changes no
 //                                                          y: 0 1 0 1 1     other value: with a flat prior of c no posterior is there
 //
-// Outcomes are separated if there is a direction among the unknowns along which no value observed gets a smaller probability, however far
-// one goes, and some become certain (Albert and Anderson 1984, Biometrika 71). Let g_i be the gradient of the log-likelihood of value i by
-// the unknowns. Where each value depends on one linear predictor, the direction delta has g_i . delta >= 0 for all i, and > 0 for some.
+// Outcomes are separated if there is such a direction among the unknowns: no value observed gets a smaller probability, however far one
+// goes, and some become certain (Albert and Anderson 1984, Biometrika 71). Let g_i be the gradient of the log-likelihood of value i by the
+// unknowns. Where each value depends on one linear predictor, the direction delta has g_i . delta >= 0 for all i, and > 0 for some.
 //
 // Values that are not certain at the ends of the chains stay as they are: delta is orthogonal to their g_i. Of the others, projected so, we
 // look for the least |sum of (1 + m_i) g_i| over m_i >= 0. Its gradient says that this sum is such a direction, or 0 if there is none
