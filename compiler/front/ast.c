@@ -924,6 +924,21 @@ static const char *statement_of_call(Span at)
     return foreign_statement(intern_n(text + from, (size_t)(to - from)));
 }
 
+// Whether T[...] or C[...] stands before this place.
+static bool follows_ends(Span at)
+{
+    const char *text = at.source->text;
+    int k = at.from - 1, depth = 0;
+    while (k > 0 && isspace((unsigned char)text[k])) k--;
+    if (k < 1 || !strchr("])", text[k])) return false;
+    for (; k > 0; k--) {
+        depth += strchr("])", text[k]) != NULL;
+        depth -= strchr("[(", text[k]) != NULL;
+        if (depth == 0) break;
+    }
+    return k > 1 && strchr("TC", text[k - 1]) && isspace((unsigned char)text[k - 2]);
+}
+
 void syntax_error(Parse *p, Span at, const char *const *expected, int n)
 {
     p->failed = true;
@@ -946,6 +961,8 @@ void syntax_error(Parse *p, Span at, const char *const *expected, int n)
     const char *word = intern_n(text, (size_t)length);
     const char *hint = *text == '{' ? statement_of_call(at) : NULL;
     if (hint) diag_help(m, "%s", hint);
+    else if (length == 1 && strchr("TC", *text) && (text[1] == '[' || text[1] == '(') && follows_ends(at))
+        diag_help(m, "a statement has T[ , ] or C[ , ], not both");
     else if (line) diag_help(m, "is a `;` missing at the end of line %d?", line);
     else if (*text == '=' && at.from > 0 && strchr("-*/", text[-1]))
         diag_help(m, "statements add to `target`, and to nothing else: target += -e;");

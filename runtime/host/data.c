@@ -464,7 +464,7 @@ static bool all_there(const GmData *d, const GmModel *m, int n_inputs, const GmL
         if (later && field->needed_for) gm_error("  %-40s %s; it may not be left out: %s", declared, place(field), field->needed_for);
         else
             gm_error("  %-40s %s%s%s%s%s", declared, place(field), near ? "; there is a `" : "", near ? near : "", near ? "`" : "",
-                 is_extent(m, f) ? "; or from the size of an array" : "");
+                     is_extent(m, f) ? "; or from the size of an array" : "");
         free(declared);
     }
     if (!n_inputs) gm_error("give them as data.json, table.csv, NAME=file.npy or NAME=number; --help has more");
@@ -607,6 +607,8 @@ static bool is_of_the_run(const GmData *d, const GmModel *m, int f)
         const int size = m->data[f].extent_of[k] - 1;
         of |= size >= 0 && gm_counts_rows(m, size) && (given_extent(d, m, size) >= 0 || gm_values_find(&d->values, m->data[size].name));
     }
+    for (int a = 0; a < m->n_data && m->data[f].rows_of; a++)
+        of |= (m->data[a].rows_of == m->data[f].rows_of || a + 1 == m->data[f].rows_of) && gm_values_find(&d->values, m->data[a].name);
     return of;
 }
 
@@ -690,8 +692,18 @@ void gm_data_take_drawn(GmData *d, const GmModel *m, int f, const void *elements
 bool gm_counts_rows(const GmModel *m, int f)
 {
     bool yes = false;
-    for (const GmObserved *o = m->observed; o && o->where; o++) yes |= o->data && m->data[o->data - 1].extent_of[0] == f + 1;
+    for (const GmObserved *o = m->observed; o && o->where; o++) {
+        const int lengths = o->data ? m->data[o->data - 1].rows_of : 0;
+        yes |= o->data && (lengths ? m->data[lengths - 1].extent_of[0] == f + 1 : m->data[o->data - 1].extent_of[0] == f + 1);
+    }
     return yes && !gm_counts_levels(m, f);
+}
+
+bool gm_gives_rows(const GmModel *m, const bool *given, int lengths)
+{
+    bool yes = given[lengths];
+    for (int a = 0; a < m->n_data; a++) yes |= given[a] && m->data[a].rows_of == lengths + 1;
+    return yes;
 }
 
 bool gm_counts_levels(const GmModel *m, int f)
@@ -760,8 +772,7 @@ static bool later_sizes(GmData *d, const GmModel *m, const GmLater *later)
     return true;
 }
 
-static bool open_data(GmData *d, const GmModel *m, char **inputs, int n_inputs, const GmData *others, bool forward,
-                      const GmLater *later)
+static bool open_data(GmData *d, const GmModel *m, char **inputs, int n_inputs, const GmData *others, bool forward, const GmLater *later)
 {
     *d = (GmData){.values = {.fields = m->data, .n_fields = m->n_data, .tells = !others && !forward && !later, .reads_names = true}};
     d->data = gm_alloc(1, m->data_size);

@@ -1,4 +1,5 @@
-// draw_files.c -- files of draws by their names: the NAME of `-o NAME` stands for NAME_1.csv, NAME_2.csv, ...
+// draw_files.c -- files of draws by their names: the NAME of `-o NAME` stands for NAME_1.csv, NAME_2.csv, ..., or
+// for NAME.nc.
 #include "host.h"
 
 #include <stdlib.h>
@@ -7,17 +8,41 @@
 
 enum { MOST_CHAINS = 10000 };
 
-bool gm_ends_in_csv(const char *path)
+static bool ends_in(const char *text, const char *end)
 {
-    const size_t n = strlen(path);
-    return n > 4 && strcmp(path + n - 4, ".csv") == 0;
+    const size_t n = strlen(text), m = strlen(end);
+    return n > m && strcmp(text + n - m, end) == 0;
+}
+
+bool gm_ends_in_csv(const char *path) { return ends_in(path, ".csv"); }
+
+bool gm_is_netcdf(const char *path) { return ends_in(path, ".nc") || ends_in(path, ".nc.part"); }
+
+char *gm_netcdf_name(const char *path)
+{
+    return gm_format("%.*s", (int)(strlen(path) - strlen(ends_in(path, ".nc") ? ".nc" : ".nc.part")), path);
+}
+
+char *gm_levels_beside(const char *file)
+{
+    size_t n = strlen(file);
+    if (gm_is_netcdf(file)) {
+        char *name = gm_netcdf_name(file), *path = gm_format("%s_levels.json", name);
+        free(name);
+        return path;
+    }
+    if (n < 5 || strcmp(file + n - 4, ".csv") != 0) return NULL;
+    n -= 4;
+    const size_t end = n;
+    while (n > 0 && file[n - 1] >= '0' && file[n - 1] <= '9') n--;
+    return n < end && n > 1 && file[n - 1] == '_' ? gm_format("%.*s_levels.json", (int)n - 1, file) : NULL;
 }
 
 char **gm_draw_files(const char *command, char **given, int n_given, int *n)
 {
     char **files = gm_alloc((size_t)n_given + MOST_CHAINS, sizeof *files);
     *n = 0;
-    if (n_given > 1 || gm_ends_in_csv(given[0])) {
+    if (n_given > 1 || gm_ends_in_csv(given[0]) || gm_is_netcdf(given[0])) {
         for (; *n < n_given; ++*n) files[*n] = gm_copy_text(given[*n]);
         return files;
     }
@@ -30,11 +55,12 @@ char **gm_draw_files(const char *command, char **given, int n_given, int *n)
         }
     }
     if (*n > 0) return files;
-    const size_t length = strlen(given[0]);
-    const bool ends = length > 3 && strcmp(given[0] + length - 3, ".nc") == 0;
-    char *netcdf = gm_format(ends ? "%s" : "%s.nc", given[0]);
-    gm_error("%s: there are no draws %s_1.csv%s", command, given[0],
-             access(netcdf, F_OK) == 0 ? " (a run with --format both writes them beside NAME.nc)" : "");
+    char *netcdf = gm_format("%s.nc", given[0]);
+    if (access(netcdf, F_OK) == 0) {
+        files[(*n)++] = netcdf;
+        return files;
+    }
+    gm_error("%s: there are no draws %s_1.csv or %s", command, given[0], netcdf);
     free(netcdf);
     free(files);
     return NULL;

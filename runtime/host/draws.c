@@ -281,10 +281,9 @@ static uint64_t sum_of_observed(const GmModel *model, const GmData *data, int f)
 
 // The settings under the names that CmdStan gives them (num_samples counts sweeps there), which is how CmdStanPy, cmdstanr and ArviZ know a
 // file. Where NUTS may draw, they look for its columns and for what it has adapted; with `fixed_param` they expect neither.
-static void write_header(const GmDraws *d, int chain, const GmAdaptation *learned)
+static void write_settings(FILE *to, const GmDraws *d, int chain, const GmAdaptation *learned)
 {
     const GmOptions *o = d->options;
-    FILE *to = d->file[chain];
     fprintf(to,
             "# stan_version_major = 2\n# stan_version_minor = 36\n# stan_version_patch = 0\n"
             "# model = %s\n"
@@ -306,6 +305,10 @@ static void write_header(const GmDraws *d, int chain, const GmAdaptation *learne
         if (of->log_lik && of->data && o->requests & GM_LOG_LIK)
             fprintf(to, "# data of %s = %016llx\n", d->model->state[of->log_lik - 1].name,
                     (unsigned long long)sum_of_observed(d->model, d->data, of->data - 1));
+}
+
+static void write_names(FILE *to, const GmDraws *d)
+{
     for (long c = 0; c < d->n_columns; c++) {
         char *label = gm_column_label(d, d->model, d->shapes, c, '.');
         fprintf(to, c ? ",%s" : "%s", label);
@@ -314,21 +317,56 @@ static void write_header(const GmDraws *d, int chain, const GmAdaptation *learne
     fputc('\n', to);
 }
 
-// Notes come before what was adapted: readers take what follows it for the metric.
-void gm_draws_begin(GmDraws *d, const GmRun *run, const GmTrials *selected, const GmRestarts *restarts, int chain)
+static void write_notes(FILE *to, const GmRun *run, const GmTrials *selected, const GmRestarts *restarts, int chain)
 {
-    if (chain == 0) d->sampling = gm_seconds();
-    if (!d->file) return;
-    GmAdaptation learned = {0};
-    if (!d->options->later) learned = gm_adaptation(d->model, d->shapes, run, chain);
-    FILE *to = d->file[chain];
-    write_header(d, chain, &learned);
     gm_trials_note(to, selected, chain, "# ");
     gm_metrics_note(to, run->metrics, run->selected, chain, "# ");
     gm_restarts_note(to, restarts, chain, "# ");
     gm_together_note(to, run, "# ");
-    if (learned.moves) gm_adaptation_write(to, &learned);
+}
+
+// Notes come before what was adapted: readers take what follows it for the metric.
+void gm_draws_begin(GmDraws *d, const GmRun *run, const GmTrials *selected, const GmRestarts *restarts, int chain)
+{
+    if (chain == 0) d->sampling = gm_seconds();
+    if (!d->file && !d->notes) return;
+    GmAdaptation learned = {0};
+    if (!d->options->later) learned = gm_adaptation(d->model, d->shapes, run, chain);
+    if (d->file) {
+        FILE *to = d->file[chain];
+        write_settings(to, d, chain, &learned);
+        write_names(to, d);
+        write_notes(to, run, selected, restarts, chain);
+        if (learned.moves) gm_adaptation_write(to, &learned);
+    }
+    size_t n;
+    if (d->notes) {  // of a run that goes on they may be there
+        free(d->notes[chain]);
+        d->notes[chain] = NULL;
+        if (chain == 0) free(d->settings);
+        if (chain == 0) d->settings = NULL;
+    }
+    FILE *settings = d->notes && chain == 0 ? open_memstream(&d->settings, &n) : NULL;
+    if (settings) {
+        write_settings(settings, d, chain, &learned);
+        fclose(settings);
+    }
+    FILE *notes = d->notes ? open_memstream(&d->notes[chain], &n) : NULL;
+    if (notes) {
+        write_notes(notes, run, selected, restarts, chain);
+        fclose(notes);
+    }
     free(learned.metric);
+}
+
+char *gm_draws_notes(const GmDraws *d)
+{
+    char *all = NULL;
+    size_t n;
+    FILE *to = d->notes ? open_memstream(&all, &n) : NULL;
+    for (int c = 0; to && c < d->chains; c++) fputs(d->notes[c] ? d->notes[c] : "", to);
+    if (to) fclose(to);
+    return all;
 }
 
 // CmdStan's last lines, without which its readers take a file for one that was cut off. false: it cannot be written, and is as it was.
@@ -444,8 +482,8 @@ bool gm_draws_open(GmDraws *d, const GmModel *model, const GmMemory *m, const Gm
                    .options = o};
     d->begun = d->sampling = gm_seconds();
     bool *wanted = gm_alloc((size_t)model->n_state, sizeof *wanted);
-    const bool good = choose(model, m, o->params, o->requests, o->later, wanted) &&
-                      choose_requested(model, data, o->requests, o->later, wanted);
+    const bool good =
+        choose(model, m, o->params, o->requests, o->later, wanted) && choose_requested(model, data, o->requests, o->later, wanted);
     for (int f = 0; f < model->n_state; f++)
         wanted[f] &= !gm_moments_named(o->moments, model->state[f].name) || gm_moments_named(o->params, model->state[f].name);
     const bool prior = good && o->log_prior;
@@ -476,6 +514,7 @@ bool gm_draws_open(GmDraws *d, const GmModel *model, const GmMemory *m, const Gm
     for (long k = 0; k < d->n_columns; k++)
         if (gm_draws_diagnostic(d, model, k) && d->column[k].element == GM_HMC_DIVERGENT) d->divergent[d->n_divergent++] = k;
     d->stored = gm_alloc((size_t)d->chains, sizeof *d->stored);
+    if (netcdf) d->notes = gm_alloc((size_t)d->chains, sizeof *d->notes);
     if (!csv) return true;
     if (!open_files(d, o)) return false;
     d->writer = gm_writer_open(d->memory, d->chains, d->held, d->n_columns, d->file, d->final, o->threads, o->digits);
@@ -835,6 +874,9 @@ void gm_draws_close(GmDraws *d)
         gm_file_drop(&d->output[c]);
         free(d->final[c]);
     }
+    for (int c = 0; c < d->chains && d->notes; c++) free(d->notes[c]);
+    free(d->notes);
+    free(d->settings);
     free(d->file);
     free(d->output);
     free(d->final);

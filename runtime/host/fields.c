@@ -81,6 +81,23 @@ static long row_of(const char *name, long *place)
     return low;
 }
 
+bool gm_has_rows(const char *name)
+{
+    for (int k = 0; k < rows.n; k++)
+        if (strcmp(rows.of[k].name, name) == 0) return true;
+    return false;
+}
+
+long gm_place_in_rows(const char *name, long row, long place)
+{
+    for (int k = 0; k < rows.n; k++) {
+        const Rows *r = &rows.of[k];
+        if (strcmp(r->name, name) == 0)
+            return row < 1 || row > r->n || place < 1 || place > r->before[row] - r->before[row - 1] ? -1 : r->before[row - 1] + place - 1;
+    }
+    return -1;
+}
+
 char *gm_element_name(const char *name, int rank, const long *dim, long linear)
 {
     long index[GM_MAX_RANK];

@@ -73,6 +73,8 @@ char *gm_shape_text(int rank, const long *dim);                                 
 char *gm_element_name(const char *name, int rank, const long *dim, long linear);  // "X[3, 1]", indices from 1; the caller frees
 // From now on elements of this name are called by row and place within it, y[2, 1]: its first dimension are n rows of these lengths.
 void gm_rows_set(const char *name, const int32_t *length, long n);
+bool gm_has_rows(const char *name);
+long gm_place_in_rows(const char *name, long row, long place);  // along that dimension, of y[row, place], from 0; -1: there is none
 char *gm_dotted(char *name);                                    // p[1, 2] -> p.1.2 in place, as columns of draws are called
 char *gm_declared_text(const GmField *f, const GmShape *s);     // "int<lower=0> y[N]"; the caller frees
 bool gm_is_unknown(GmRole role);                                // a parameter, a latent or an auxiliary
@@ -82,6 +84,24 @@ int gm_data_of_imputed(const GmModel *model, int state_field);  // the data fiel
 // Whether an unknown is drawn by an HMC update: it is named in `moved`, or in `summed`, those summed out of its density (or NULL). Names
 // are separated by commas.
 bool gm_is_moved_by(const GmModel *model, const GmField *field, const char *moved, const char *summed);
+
+// ---- number.c: numbers as text ----
+
+enum { GM_NUMBER_ROOM = 40 };
+// Writes x with the fewest digits that read back as the same double, or at most `digits` if that is not 0. Returns the length, at most 24;
+// bytes up to GM_NUMBER_ROOM may change.
+int gm_print_number(char *to, double x, int digits);
+
+// ---- draw_files.c: finding files of draws by name ----
+
+bool gm_ends_in_csv(const char *path);
+bool gm_is_netcdf(const char *path);     // by its name: NAME.nc, or NAME.nc.part
+char *gm_netcdf_name(const char *path);  // NAME; the caller frees
+// draws_2.csv, or draws.nc -> draws_levels.json; NULL: it is not called so. The caller frees.
+char *gm_levels_beside(const char *file);
+// The files that the user gives to a command. One NAME without .csv or .nc means NAME_1.csv and so on, from the first number for which
+// there is a file, or else NAME.nc. NULL after a message that begins with the name of the command; the caller frees names and array.
+char **gm_draw_files(const char *command, char **given, int n_given, int *n);
 
 // ---- options.c: the command line ----
 
@@ -102,10 +122,10 @@ typedef enum { GM_FROM_DATA, GM_PRIOR, GM_SIMULATE, GM_CALIBRATE } GmForward;
 
 typedef struct GmOptions {
     GmForward forward;
-    bool from_prior;     // --from prior
-    long sets, sims;     // --sets, --sims; 0: not given
-    const char *report;  // of `calibrate`: a page, or NULL
-    const char *ranks;   // of `calibrate`: the NAME of -o, or NULL
+    bool from_prior;       // --from prior
+    long sets, sims;       // --sets, --sims; 0: not given
+    const char *report;    // of `calibrate`: a page, or NULL
+    const char *ranks;     // of `calibrate`: the NAME of -o, or NULL
     int chains;            // > 0
     long warmup, samples;  // >= 0 and >= 1; samples counts draws kept
     int thin;              // >= 1: every thin-th sweep after warm-up is kept
@@ -156,16 +176,16 @@ typedef struct GmOptions {
     bool samples_given;
     double until_ess, until_rhat, max_time;  // when the run ends early; 0: not
     bool stop_on_divergence;
-    bool status;         // NAME.status.json is written
-    double checkpoint;   // seconds between checkpoints; below 0: none are asked for
-    bool resume;         // the run goes on from its checkpoint
-    long append;         // draws after a run that has ended; 0: none
-    bool goes_on;        // there is such a checkpoint
-    bool template;       // --data-template
-    bool overwrite;      // files that are there are replaced
-    bool save_warmup;    // sweeps of warm-up are kept in files of their own
-    double adapt_delta;  // mean acceptance that step sizes aim at; 0: as the model has it
-    int max_treedepth;   // 0: as the model has it
+    bool status;                                  // NAME.status.json is written
+    double checkpoint;                            // seconds between checkpoints; below 0: none are asked for
+    bool resume;                                  // the run goes on from its checkpoint
+    long append;                                  // draws after a run that has ended; 0: none
+    bool goes_on;                                 // there is such a checkpoint
+    bool template;                                // --data-template
+    bool overwrite;                               // files that are there are replaced
+    bool save_warmup;                             // sweeps of warm-up are kept in files of their own
+    double adapt_delta;                           // mean acceptance that step sizes aim at; 0: as the model has it
+    int max_treedepth;                            // 0: as the model has it
     bool later, new_levels, same_rows, new_sums;  // `predict`: for new data, from stored draws; its options
 } GmOptions;
 
@@ -360,8 +380,9 @@ typedef enum { GM_TEXT_OTHER, GM_TEXT_STORED, GM_TEXT_REFUSED } GmTextIs;
 
 bool gm_takes_levels(const GmField *f);  // whether its values may be names: int<lower=1, upper=J>, or upper a number
 bool gm_levels_ask(const GmOptions *o);  // what --levels and --dates say of data that are read from now on; false after a message
-void gm_levels_forget(void);             // of both
-void gm_levels_begin(const GmValues *values, GmValue *v);  // before the elements of a new value are read
+void gm_levels_ask_as(const GmLevelSets *sets, const GmModel *m);  // --levels, where these sets are not what is taken without it
+void gm_levels_forget(void);                                       // of both
+void gm_levels_begin(const GmValues *values, GmValue *v);          // before the elements of a new value are read
 // Stores a text as an element, if it is a name or a date: else it is for others to read, or refused. Then *why ends the sentence
 // `TEXT ...`.
 GmTextIs gm_read_text(GmValue *v, long at, const char *text, const char **why);
@@ -369,7 +390,7 @@ GmTextIs gm_read_text(GmValue *v, long at, const char *text, const char **why);
 // false after a message.
 bool gm_levels_settle(GmLevelSets *sets, const GmModel *m, GmValues *values, const GmLevelSets *others);
 bool gm_levels_write(const GmLevelSets *sets, const GmModel *m, const char *output);  // NAME_levels.json; false after a message
-bool gm_levels_read(GmLevelSets *sets, const GmModel *m, const char *path);  // that file; false after a message
+bool gm_levels_read(GmLevelSets *sets, const GmModel *m, const char *path);           // that file; false after a message
 void gm_levels_close(GmLevelSets *sets);
 const GmLevels *gm_levels_of_size(const GmLevelSets *sets, int size);  // those that an extent counts, from 1; NULL: none
 // "a[Aitkin]", with numbers where there are no levels; the caller frees
@@ -425,6 +446,8 @@ bool gm_data_open_later(GmData *d, const GmModel *m, char **inputs, int n_inputs
 // extent of a response, and counts no levels.
 bool gm_counts_levels(const GmModel *m, int f);
 bool gm_counts_rows(const GmModel *m, int f);
+// Whether what is given says how long rows of different lengths are: these ints, or an array of such rows.
+bool gm_gives_rows(const GmModel *m, const bool *given, int lengths);
 void gm_data_close(GmData *d, const GmModel *m);
 // JSON to fill in: each name that the files have to give, with its declaration in place of a value.
 void gm_data_template(FILE *to, const GmModel *m);
@@ -433,6 +456,33 @@ void gm_data_template(FILE *to, const GmModel *m);
 bool gm_check_values(const GmField *f, const GmShape *s, const void *elements, const char *source, GmMissing *missing);
 // Does the value have the declared shape, or one that looks the same in a file? false after one line.
 bool gm_value_fits(const GmField *f, const GmShape *s, const GmValue *v);
+
+// ---- netcdf_read.c: draws out of a NetCDF file ----
+
+typedef struct GmNetcdfVariable {
+    int group, id, rank;
+    bool is_int;
+    long n, *column;  // by element, row-major: its column
+    long extent[GM_MAX_RANK];
+    char **names[GM_MAX_RANK];  // along each dimension, NULL: numbers
+} GmNetcdfVariable;
+
+typedef struct GmNetcdfIn {
+    const char *path;
+    int file, chains;
+    bool is_open;
+    long draws, n_columns, *id;  // of each chain; id: numbers of the chains
+    char *header;                // names of the columns, as CSV files have them
+    char *settings, *notes;      // the lines above and below it there, of all chains; NULL: another program's file
+    int n_variables;
+    GmNetcdfVariable *variable;
+} GmNetcdfIn;
+
+bool gm_netcdf_in_open(GmNetcdfIn *in, const char *path);  // false after a message; `close` follows in any case
+bool gm_netcdf_in_rows(const GmNetcdfIn *in, int chain, long first, long n, double *x);  // [n][column]; false after a message
+int gm_netcdf_in_chain(const GmNetcdfIn *in, long number);  // where the chain of that number is; -1 after a message
+char *gm_netcdf_in_text(const GmNetcdfIn *in, int chain);   // the CSV file of that chain; NULL after a message; the caller frees
+void gm_netcdf_in_close(GmNetcdfIn *in);
 
 // ---- memory.c: State, one per chain ----
 
@@ -486,8 +536,8 @@ char *gm_singular_matrix(const GmModel *model, const GmMemory *m, int chain);  /
 
 // ---- last_draw.c: the last draw of another run ----
 
-// The values of the unknowns in the last line of draws_1.csv. False after a message.
-bool gm_last_draw(const GmModel *model, GmMemory *m, const char *path, GmValues *out);
+// The values of the unknowns in the last line of draws_1.csv, or the last draw of that chain of draws.nc. False after a message.
+bool gm_last_draw(const GmModel *model, GmMemory *m, const char *path, long chain, GmValues *out);
 
 // ---- feasible.c: starts at which no factor is 0 ----
 
@@ -525,9 +575,34 @@ void gm_find_starts_of_updates(const GmModel *model, GmRun *run);
 // The first observed variable without a finite log density at a chain's state, with its line, or NULL; the caller frees. `chain` counts
 // from 0. On the CPU.
 char *gm_infinite_log_lik(const GmModel *model, const GmMemory *m, const GmData *d, const GmRun *run, int chain);
+// A copy of a chain, with room for log-likelihoods. false: there is no memory for it.
+bool gm_copy_chain(const GmModel *model, const GmMemory *m, const GmData *d, int chain, GmMemory *out);
+
+// ---- separation.c: outcomes that unknowns without bounds make certain ----
+
 // The discrete response of which every observed value has a probability of next to 1 at the state of each chain, as under separation; NULL:
 // there is none.
 const char *gm_separated(const GmModel *model, const GmMemory *m, const GmData *d, const GmRun *run);
+
+enum { GM_NAMED_UNKNOWNS = 3 };
+
+typedef struct GmCoordinate {
+    int field;
+    long element;
+} GmCoordinate;
+
+typedef struct GmSeparation {
+    const char *of;    // the response
+    char first[80];    // the first of its values that are separated
+    long values, all;  // these, of all that are observed
+    int n_unknowns;    // that go to infinity, of which the first are:
+    GmCoordinate unknown[GM_NAMED_UNKNOWNS];
+    bool upwards[GM_NAMED_UNKNOWNS];
+} GmSeparation;
+
+// Whether unknowns may go to infinity with values observed that become certain, and no other that gets less likely. These values have
+// log-likelihoods above next_to_0 at the ends of most chains.
+bool gm_find_separation(const GmModel *model, const GmMemory *m, const GmData *d, const GmRun *run, double next_to_0, GmSeparation *out);
 
 // ---- second_start.c: other starts where the density is 0 at the first ----
 
@@ -658,13 +733,6 @@ void gm_together_note(FILE *to, const GmRun *run, const char *before);  // a lin
 void gm_together_save(GmRun *run, GmSaved *s);
 void gm_together_close(GmRun *run);
 
-// ---- number.c: numbers as text ----
-
-enum { GM_NUMBER_ROOM = 40 };
-// Writes x with the fewest digits that read back as the same double, or at most `digits` if that is not 0. Returns the length, at most 24;
-// bytes up to GM_NUMBER_ROOM may change.
-int gm_print_number(char *to, double x, int digits);
-
 // ---- writer.c: rows of numbers into files, while the chains go on ----
 
 // The rows of all chains and the threads that write them. For each chain one thread at a time stores rows, in their order.
@@ -746,6 +814,7 @@ struct GmDraws {
     char **final;              // its path, for messages
     GmWriter *writer;          // or NULL without -o
     GmNetcdfRun *netcdf;       // or NULL
+    char *settings, **notes;   // what the head of a CSV file says, and by chain what follows it; NULL: no NAME.nc is asked for
     long block;                // draws of a chain that go into NAME.nc together
     const GmTrials *selected;  // of methods; NULL: the program holds none
     double begun, sampling;    // times in seconds at which sweeps, and kept draws, began
@@ -759,6 +828,7 @@ bool gm_draws_open(GmDraws *d, const GmModel *model, const GmMemory *m, const Gm
 bool gm_draws_keep_auxiliaries(const GmDraws *d, const char *moments);  // some of their columns, or of --moments
 // Before the first draw of a chain: writes the head of its file, with the results of warm-up.
 void gm_draws_begin(GmDraws *d, const GmRun *run, const GmTrials *selected, const GmRestarts *restarts, int chain);
+char *gm_draws_notes(const GmDraws *d);  // of all chains; the caller frees
 // not a quantity of the model, but a diagnostic of HMC
 bool gm_draws_diagnostic(const GmDraws *d, const GmModel *model, long column);
 bool gm_draws_store(GmDraws *d, int chain, long at, const double *row);  // one row of columns, as row `at` of the chain
@@ -818,8 +888,10 @@ bool gm_netcdf_may_hold(const GmDraws *d);  // false after a message: a name can
 // n is less than a block at the end only. close: NULL, or why it is not whole; it begins with `name` where numbers are not as drawn.
 typedef struct GmNetcdf GmNetcdf;
 GmNetcdf *gm_netcdf_create(const GmDraws *d, long block);
+void gm_netcdf_about(GmNetcdf *w, const char *settings, const char *notes);  // before the first block; either may be NULL
 bool gm_netcdf_put(GmNetcdf *w, const char *path, const double *rows, long n);
-const char *gm_netcdf_close(GmNetcdf *w, const char *name, double sampling);
+// whole: the run has ended, and has as many draws as it says
+const char *gm_netcdf_close(GmNetcdf *w, const char *name, double sampling, bool whole);
 
 // ---- netcdf_process.c: the process that writes it while the chains go on ----
 
@@ -952,7 +1024,7 @@ typedef struct GmCalibrated {
     void *of;
     long columns;
     const char *const *label;
-    bool *compared;  // columns that have ranks
+    bool *compared;                                      // columns that have ranks
     int (*simulate)(void *of, long sim, double *truth);  // truth: by column, NaN where it is known later
     // draws: [kept][column]; truth: what of it depends on the data
     int (*fit)(void *of, long sim, long samples, int thin, double *truth, const double **draws);
@@ -972,13 +1044,6 @@ int gm_check_updates(const GmModel *model, GmRun *run, const GmData *d, const Gm
 int gm_map(const GmModel *model, GmRun *run, GmRun *on_device, GmMemory *m, const GmData *d, GmOptions *o);
 // --init map: each chain is at the mode that its ascent has found. GM_EXIT_OK, or another status after a message.
 int gm_map_starts(const GmModel *model, GmRun *run, GmMemory *m, const GmData *d, GmOptions *o);
-
-// ---- draw_files.c: finding files of draws by name ----
-
-bool gm_ends_in_csv(const char *path);
-// The files that the user gives to a command. One NAME without .csv means NAME_1.csv and so on, from the first number for which there is a
-// file. NULL after a message that begins with the name of the command; the caller frees names and array.
-char **gm_draw_files(const char *command, char **given, int n_given, int *n);
 
 // ---- predict.c: predictions later, from stored draws ----
 

@@ -178,13 +178,13 @@ static bool starts_inside(const GmField *f, const GmShape *s, const GmValue *v)
     return true;
 }
 
-// Values from a file go to `n` chains from `first` on, all alike; `given` says of which variables there are some.
-static bool override(const GmModel *model, GmMemory *m, const char *path, int first, int n, bool *given)
+// Values from a file, of draws those of a chain, go to `n` chains from `first` on, all alike; `given` says of which variables there are
+// some.
+static bool override(const GmModel *model, GmMemory *m, const char *path, int first, int n, long chain, bool *given)
 {
     GmValues values = {.fields = model->state, .n_fields = model->n_state};
-    const size_t length = strlen(path);
-    const bool draws = length > 4 && strcmp(path + length - 4, ".csv") == 0;
-    bool good = draws ? gm_last_draw(model, m, path, &values) : gm_json_read(&values, path);
+    const bool draws = gm_ends_in_csv(path) || gm_is_netcdf(path);
+    bool good = draws ? gm_last_draw(model, m, path, chain, &values) : gm_json_read(&values, path);
     for (int f = 0; f < model->n_state && good; f++) {
         const GmField *field = &model->state[f];
         const GmValue *v = gm_values_find(&values, field->name);
@@ -217,12 +217,12 @@ static bool override(const GmModel *model, GmMemory *m, const char *path, int fi
 }
 
 // Values from a file for each chain. All have the same variables: what is given is not searched for, in any chain.
-static bool override_each(const GmModel *model, GmMemory *m, char **path, bool *given)
+static bool override_each(const GmModel *model, GmMemory *m, const GmRun *run, char **path, bool *given)
 {
     bool *here = gm_alloc((size_t)model->n_state, sizeof *here), good = true;
     for (int c = 0; c < m->chains && good; c++) {
         memset(here, 0, (size_t)model->n_state * sizeof *here);
-        good = override(model, m, path[c], c, 1, here);
+        good = override(model, m, path[c], c, 1, run->first_chain + c + 1, here);
         for (int f = 0; f < model->n_state && good; f++) {
             if (c == 0) given[f] = here[f];
             good = here[f] == given[f];
@@ -315,7 +315,8 @@ bool gm_initial(const GmModel *model, GmMemory *m, const GmData *d, const GmOpti
     for (int c = 0; c < m->chains; c++) gm_fill_absent(model, m, c);
     if (!o->init_file) return gm_feasible(model, m, d, run, NULL);
     bool *given = gm_alloc((size_t)model->n_state, sizeof *given);
-    const bool read = o->init_of ? override_each(model, m, o->init_of, given) : override(model, m, o->init_file, 0, m->chains, given);
+    const bool read =
+        o->init_of ? override_each(model, m, run, o->init_of, given) : override(model, m, o->init_file, 0, m->chains, 1, given);
     const bool good = read && gm_feasible(model, m, d, run, given);
     free(given);
     return good;

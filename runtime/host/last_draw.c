@@ -1,4 +1,5 @@
-// last_draw.c -- `--init draws_2.csv`: the last draw of a chain as initial values, name by name, as a JSON file would give them.
+// last_draw.c -- `--init draws_2.csv`, or draws.nc: the last draw of a chain as initial values, name by name, as a JSON file would give
+// them.
 //
 //   before   mu,x.1,x.2,...  1.5,0.2,-1      after   mu = 1.5, x = [0.2, -1]
 //
@@ -19,11 +20,17 @@ static int column_of(const GmModel *model, const GmMemory *m, const char *name, 
         if (strncmp(model->state[f].name, name, base) != 0 || model->state[f].name[base]) continue;
         const GmShape *s = &m->shape[f];
         const char *at = name + base;
+        const bool in_rows = gm_has_rows(model->state[f].name);
         *element = 0;
         for (int k = 0; k < s->rank; k++) {
             char *end;
             if (*at != '.') return -1;
-            const long i = strtol(at + 1, &end, 10);
+            long i = strtol(at + 1, &end, 10);
+            if (k == 0 && in_rows) {  // y.2.1: a row, and a place in it
+                at = end;
+                if (*at != '.') return -1;
+                i = gm_place_in_rows(model->state[f].name, i, strtol(at + 1, &end, 10)) + 1;
+            }
             if (end == at + 1 || i < 1 || i > s->dim[k])  // beyond a long: the largest one
                 return -1;
             *element = *element * s->dim[k] + i - 1;
@@ -53,6 +60,29 @@ static bool first_and_last(const char *path, char **names, char **numbers)
     gm_lines_close(&in);
     if (good && !*numbers) gm_error("%s: there are no draws in it", path);
     return good && *numbers;
+}
+
+// The same of a chain of a NetCDF file.
+static bool of_netcdf(const char *path, long chain, char **names, char **numbers)
+{
+    GmNetcdfIn in;
+    *names = *numbers = NULL;
+    bool good = gm_netcdf_in_open(&in, path);
+    const int at = good ? gm_netcdf_in_chain(&in, chain) : -1;
+    double *x = gm_alloc((size_t)in.n_columns + 1, sizeof *x);
+    good = at >= 0 && gm_netcdf_in_rows(&in, at, in.draws - 1, 1, x);
+    if (good) {
+        *names = gm_copy_text(in.header);
+        *numbers = gm_alloc((size_t)in.n_columns * (GM_NUMBER_ROOM + 1) + 1, 1);
+        char *to = *numbers;
+        for (long c = 0; c < in.n_columns; c++) {
+            to += gm_print_number(to, x[c], 0);
+            *to++ = c + 1 < in.n_columns ? ',' : 0;
+        }
+    }
+    free(x);
+    gm_netcdf_in_close(&in);
+    return good;
 }
 
 static bool read_line(const GmModel *model, const GmMemory *m, const char *path, char *names, char *numbers, double **x, bool **seen)
@@ -123,10 +153,10 @@ static bool add_value(const GmModel *model, GmMemory *m, const char *path, int f
     return true;
 }
 
-bool gm_last_draw(const GmModel *model, GmMemory *m, const char *path, GmValues *out)
+bool gm_last_draw(const GmModel *model, GmMemory *m, const char *path, long chain, GmValues *out)
 {
     char *names, *numbers;
-    bool good = first_and_last(path, &names, &numbers);
+    bool good = gm_is_netcdf(path) ? of_netcdf(path, chain, &names, &numbers) : first_and_last(path, &names, &numbers);
     double **x = gm_alloc((size_t)model->n_state + 1, sizeof *x);
     bool **seen = gm_alloc((size_t)model->n_state + 1, sizeof *seen), any = false;
     good = good && read_line(model, m, path, names, numbers, x, seen);

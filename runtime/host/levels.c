@@ -121,6 +121,26 @@ static bool ask(const char *text)
     return good;
 }
 
+void gm_levels_ask_as(const GmLevelSets *sets, const GmModel *m)
+{
+    for (int k = 0; k < sets->n; k++) {
+        const GmLevels *l = &sets->set[k];
+        const char *variable = m->data[l->field].name, *why;
+        bool as_usual = true, numbers = false;
+        double x;
+        for (long i = 0; i < l->n; i++) {
+            as_usual &= i == 0 || strcmp(l->name[i - 1], l->name[i]) < 0;
+            numbers |= gm_parse_number(l->name[i], &x, &why);
+        }
+        if ((as_usual && !numbers) || given_for(variable)) continue;
+        given = gm_grow(given, (size_t)n_given + 1, sizeof *given);
+        Given *g = &given[n_given++];
+        *g = (Given){.variable = gm_copy_text(variable), .n = l->n, .numbers = numbers};
+        g->name = gm_alloc((size_t)l->n, sizeof *g->name);
+        for (long i = 0; i < l->n; i++) g->name[i] = gm_copy_text(l->name[i]);
+    }
+}
+
 // ---- dates ----
 
 // Days from 1 March of year 0 to a date of the Gregorian calendar: years begin in March, so that the day that leap years add is their last.
@@ -503,8 +523,8 @@ bool gm_levels_settle(GmLevelSets *sets, const GmModel *m, GmValues *values, con
             }
             const char *whose = "that --levels names";
             if (again)
-                whose = others->of_a_fit ? "of the fit: with --new-levels draw what belongs to a new one is drawn from its law"
-                                         : "of the run";
+                whose =
+                    others->of_a_fit ? "of the fit: with --new-levels draw what belongs to a new one is drawn from its law" : "of the run";
             if (v && v->names && !code(v, l, whose)) return false;
         }
         if (!count(l, m, values)) return false;

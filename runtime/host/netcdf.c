@@ -9,7 +9,9 @@
 // its variables are defined when the first block is there. An HDF5 file that is cut off while it grows may not be read any more, so it is
 // written by a process of its own (netcdf_process.c). netcdf-c is opened while the program runs; its calls and numbers are those of
 // netcdf.h, version 4 (Unidata).
-#include "host.h"
+//
+// Attributes have what the CSV files of the run would have besides, so that commands about stored draws read either (netcdf_read.c).
+#include "netcdf.h"
 #include "../backends/library.h"
 
 #include <math.h>
@@ -18,8 +20,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { NC_CLOBBER = 0, NC_NETCDF4 = 0x1000, NC_GLOBAL = -1, NC_CHUNKED = 0, NC_UNLIMITED = 0, NC_FILL_INT = -2147483647 };
-typedef enum { NC_BYTE = 1, NC_INT = 4, NC_FLOAT = 5, NC_DOUBLE = 6, NC_STRING = 12 } NcType;
+enum { NC_CLOBBER = 0, NC_NETCDF4 = 0x1000, NC_CHUNKED = 0, NC_UNLIMITED = 0 };
 
 #define NETCDF(X)                                                                          \
     X(int, nc_create, (const char *, int, int *))                                          \
@@ -44,17 +45,12 @@ static struct {
 
 bool gm_netcdf_open(void)
 {
-    static const char *const sonames[] = {"libnetcdf.so.19", "libnetcdf.so.22", "libnetcdf.so", NULL};
-    char where[400];
-    void *library = gm_library_open(sonames, NULL, "GM_NETCDF", "", where, sizeof where);
+    void *library = gm_netcdf_library();
     bool found = library != NULL;
 #define X(type, name, arguments) found = found && gm_library_symbol(library, #name, &lib.name);
     NETCDF(X)
 #undef X
-    // HDF5 closes what is open when the program ends, and faults where a disk was full
-    int (*leave_at_exit)(void);
-    if (found && gm_library_symbol(library, "H5dont_atexit", &leave_at_exit)) leave_at_exit();
-    if (!found) gm_error("--format netcdf: the library of NetCDF is not found (apt-get install libnetcdf19)");
+    if (!found) gm_netcdf_not_found("--format netcdf");
     return found;
 }
 
@@ -98,6 +94,7 @@ typedef struct GmNetcdf {
     int file, error;            // of netcdf-c: the first one; then nothing more is done
     long block, written;        // draws of a chain that are written together; in the file
     int n, n_draws, posterior;  // posterior: its group
+    const char *settings, *notes;
     Columns *columns;
     Coordinate *draw;
     double *room;
@@ -114,6 +111,16 @@ static bool good(Writer *w, int error)
 static void put_text(Writer *w, int group, int variable, const char *name, const char *text)
 {
     good(w, lib.nc_put_att_text(group, variable, name, strlen(text), text));
+}
+
+// Which columns of the CSV files the elements of a variable are, from 1: the first one of a whole array, or those of a list.
+static void put_columns(Writer *w, const Columns *c, bool list)
+{
+    const long n = list ? c->n : 1;
+    double *number = gm_alloc((size_t)n, sizeof *number);
+    for (long k = 0; k < n; k++) number[k] = (double)(c->column[k] + 1);
+    good(w, lib.nc_put_att_double(c->group, c->id, gm_netcdf_columns, (int)NC_INT, (size_t)n, number));
+    free(number);
 }
 
 static void put_number(Writer *w, int group, const char *name, NcType type, double x)
@@ -273,7 +280,7 @@ static int define(Writer *w, Group *g, const char *name, NcType type, int rank, 
 }
 
 // Defines a variable; what `c` has is the writer's then.
-static void add_columns(Writer *w, Group *g, Columns c)
+static void add_columns(Writer *w, Group *g, Columns c, bool list)
 {
     int dim[MOST_DIMS];
     size_t chunk[MOST_DIMS];
@@ -292,6 +299,7 @@ static void add_columns(Writer *w, Group *g, Columns c)
     c.group = g->id;
     c.id = define(w, g, c.name, c.type, rank, dim, chunk);
     if (c.truth) put_text(w, g->id, c.id, "dtype", "bool");
+    put_columns(w, &c, list);
     w->columns = gm_grow(w->columns, (size_t)w->n + 1, sizeof *w->columns);
     w->columns[w->n++] = c;
 }
@@ -302,7 +310,7 @@ static void add_column(Writer *w, Group *g, char *name, long column, NcType type
     c.column = gm_alloc(1, sizeof *c.column);
     c.place = gm_alloc(1, sizeof *c.place);
     c.column[0] = column;
-    add_columns(w, g, c);
+    add_columns(w, g, c, false);
 }
 
 // The number as the variable has it.
@@ -439,7 +447,7 @@ static void put_field(Writer *w, Group *g, const char *name, int f, long first, 
         free(c.name);
         free(c.column);
         free(c.place);
-    } else add_columns(w, g, c);
+    } else add_columns(w, g, c, part);
 }
 
 // Quantities that runs request so, 0: those that are always there; also: another request, or the same.
@@ -581,10 +589,47 @@ GmNetcdf *gm_netcdf_create(const GmDraws *d, long block)
     return w;
 }
 
+void gm_netcdf_about(GmNetcdf *w, const char *settings, const char *notes)
+{
+    w->settings = settings;
+    w->notes = notes;
+}
+
+// What the CSV files say: the names of all columns, settings, notes.
+static void put_about(Writer *w)
+{
+    char *header = NULL;
+    size_t n = 0;
+    FILE *to = open_memstream(&header, &n);
+    for (long c = 0; to && c < w->d->n_columns; c++) {
+        char *label = gm_column_label(w->d, w->model, w->d->shapes, c, '.');
+        fprintf(to, c ? ",%s" : "%s", label);
+        free(label);
+    }
+    if (to) fclose(to);
+    if (header) put_text(w, w->file, NC_GLOBAL, gm_netcdf_header, header);
+    free(header);
+    if (w->settings) put_text(w, w->file, NC_GLOBAL, gm_netcdf_settings, w->settings);
+    if (w->notes) put_text(w, w->file, NC_GLOBAL, gm_netcdf_notes, w->notes);
+}
+
+// A run that has ended early has as many draws as its settings say, as in CSV files.
+static void put_samples(Writer *w)
+{
+    static const char setting[] = "num_samples = ";
+    const char *at = w->settings ? strstr(w->settings, setting) : NULL;
+    if (!at) return;
+    at += sizeof setting - 1;
+    char *settings = gm_format("%.*s%ld%s", (int)(at - w->settings), w->settings, w->written * w->d->options->thin, at + strcspn(at, "\n"));
+    put_text(w, w->file, NC_GLOBAL, gm_netcdf_settings, settings);
+    free(settings);
+}
+
 static void define_all(Writer *w, const char *path)
 {
     unlink(path);  // another process may still be closing what it was
     if (!good(w, lib.nc_create(path, NC_CLOBBER | NC_NETCDF4, &w->file))) return;
+    put_about(w);
     if (w->d->options->later) put_predictions(w);
     else put_run(w, w->d->options->forward == GM_PRIOR);
 }
@@ -616,9 +661,10 @@ static void note_beyond(const Writer *w, const char *name)
                      name, w->columns[k].name);
 }
 
-const char *gm_netcdf_close(GmNetcdf *w, const char *name, double sampling)
+const char *gm_netcdf_close(GmNetcdf *w, const char *name, double sampling, bool whole)
 {
     if (w->file && w->posterior) put_number(w, w->posterior, "sampling_time", NC_DOUBLE, sampling);
+    if (w->file && whole) put_samples(w);
     if (w->file) good(w, lib.nc_close(w->file));
     if (!w->error) note_beyond(w, name);
     const char *why = w->error ? lib.nc_strerror(w->error) : NULL;

@@ -35,6 +35,7 @@ struct GmNetcdfRun {
 typedef struct Head {  // of what is sent: so many rows of each chain; 0: the run has ended, after so many seconds
     long n;
     double sampling;
+    long settings, notes;  // bytes of text, which precede the first rows
 } Head;
 
 // ---- the process ----
@@ -64,6 +65,15 @@ static bool give(int to, const void *bytes, size_t n)
     return true;
 }
 
+// A text of n bytes, with its end; NULL: there is none, or the other end is gone.
+static char *take_text(int from, long n)
+{
+    char *text = n > 0 ? gm_alloc((size_t)n, 1) : NULL;
+    if (!text || (take(from, text, (size_t)n) && text[n - 1] == 0)) return text;
+    free(text);
+    return NULL;
+}
+
 // Rows are gathered until a block is full: [chain][block][column], of which the first `n` of each chain are there.
 static void write_all(const GmNetcdfRun *r, int from)
 {
@@ -73,8 +83,16 @@ static void write_all(const GmNetcdfRun *r, int from)
     GmNetcdf *file = gm_netcdf_create(d, r->block);
     Head head = {0};
     long n = 0;
-    bool good = true;
-    while (take(from, &head, sizeof head) && head.n > 0) {
+    bool good = true, ended = false;
+    char *settings = NULL, *notes = NULL;
+    while (take(from, &head, sizeof head) && !(ended = head.n == 0)) {
+        if (head.settings + head.notes > 0) {
+            free(settings);
+            free(notes);
+            settings = take_text(from, head.settings);
+            notes = take_text(from, head.notes);
+            gm_netcdf_about(file, settings, notes);
+        }
         // a message has at most what is left of a block
         if (!take(from, part, (size_t)(head.n * d->chains) * row * sizeof *part)) break;
         for (int c = 0; c < d->chains; c++)
@@ -88,9 +106,11 @@ static void write_all(const GmNetcdfRun *r, int from)
         memmove(block + (size_t)(c * n) * row, block + (size_t)(c * r->block) * row, (size_t)n * row * sizeof *block);
     if (n > 0 && good) gm_netcdf_put(file, r->part, block, n);
     char answer[ANSWER] = "";
-    const char *why = gm_netcdf_close(file, r->path, head.sampling);
+    const char *why = gm_netcdf_close(file, r->path, ended ? head.sampling : 0, ended);
     if (why) snprintf(answer, sizeof answer, "%s", why);
     give(from, answer, sizeof answer);
+    free(settings);
+    free(notes);
 }
 
 static void ignore_signals(void)
@@ -144,8 +164,13 @@ bool gm_netcdf_take(GmNetcdfRun *r, bool all)
     const bool due = all || d->kept - r->sent >= r->block || d->kept - r->sent >= d->held || gm_seconds() - r->last >= SECONDS;
     while (due && r->sent < d->kept && !r->failed) {
         const long left = r->block - r->sent % r->block, n = d->kept - r->sent < left ? d->kept - r->sent : left;
-        const Head head = {.n = n};
-        r->failed = !give(r->socket, &head, sizeof head);
+        Head head = {.n = n};
+        char *notes = r->sent ? NULL : gm_draws_notes(d);
+        if (!r->sent && d->settings) head.settings = (long)strlen(d->settings) + 1;
+        if (notes) head.notes = (long)strlen(notes) + 1;
+        r->failed = !give(r->socket, &head, sizeof head) || (head.settings && !give(r->socket, d->settings, (size_t)head.settings)) ||
+                    (head.notes && !give(r->socket, notes, (size_t)head.notes));
+        free(notes);
         for (int c = 0; c < d->chains; c++)
             for (long at = r->sent, some; at < r->sent + n && !r->failed; at += some) {  // rows that lie one after the other
                 const long ahead = d->held - at % d->held;

@@ -249,5 +249,7 @@ bool gm_new_data_take(GmNewData *n, FILE *to, const GmOptions *o, const GmDraws 
         }
     if (number == 0) return true;
     print_table(to, n, number, o->output);
+    if (o->output)
+        gm_note("means and sds: %s_new.csv. The draws for these data: `predict %s --new %s`", o->output, o->output, o->new_inputs[0]);
     return !o->output || write_table(n, o->output, number, o->digits);
 }

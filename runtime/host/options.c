@@ -254,13 +254,13 @@ static bool initial_source(const char *text, GmOptions *out)
     return true;
 }
 
-// --init A,B,C,D: a file for each chain; --init NAME: NAME_1.csv or NAME_1.json and so on, where nothing is called NAME. false after a
-// message.
+// --init A,B,C,D: a file for each chain; --init NAME: NAME_1.csv or NAME_1.json and so on, or NAME.nc, where nothing is called NAME.
+// NAME.nc has all chains. false after a message.
 static bool starts_by_chain(GmOptions *o)
 {
     static const char *const endings[] = {"csv", "json"};
     const char *given = o->init_file;
-    if (!given || access(given, F_OK) == 0) return true;
+    if (!given || (access(given, F_OK) == 0 && !gm_is_netcdf(given))) return true;
     char **file = gm_alloc((size_t)o->chains + 1, sizeof *file);
     int n = 0;
     if (strchr(given, ',')) {
@@ -278,7 +278,9 @@ static bool starts_by_chain(GmOptions *o)
             if (!*at) break;
         }
         if (n != o->chains) gm_error("--init: %d files, and %d chains: one for all of them, or one for each", n, o->chains);
-    } else
+    } else if (gm_is_netcdf(given)) {
+        while (n < o->chains) file[n++] = gm_copy_text(given);
+    } else {
         for (int k = 0; k < 2 && n == 0; k++)
             for (int c = 0; c < o->chains; c++) {
                 char *path = gm_format("%s_%d.%s", given, o->first_chain + c, endings[k]);
@@ -289,6 +291,11 @@ static bool starts_by_chain(GmOptions *o)
                     break;
                 }
             }
+        char *netcdf = gm_format("%s.nc", given);
+        const bool there = n == 0 && access(netcdf, F_OK) == 0;
+        while (there && n < o->chains) file[n++] = gm_copy_text(netcdf);
+        free(netcdf);
+    }
     const bool good = n == 0 || n == o->chains;
     if (n == o->chains) o->init_of = file;
     else {
@@ -560,9 +567,9 @@ static bool forward_is_whole(int argc, char **argv, GmOptions *o)
     static const char *const commands[] = {[GM_PRIOR] = "prior", [GM_SIMULATE] = "simulate", [GM_CALIBRATE] = "calibrate"};
     for (int k = GM_PRIOR; k <= GM_CALIBRATE; k++)
         if (optind < argc && strcmp(argv[optind], commands[k]) == 0) o->forward = (GmForward)k;
-    const char *foreign = (o->from_prior || o->sets) && o->forward != GM_SIMULATE         ? "simulate"
-                          : (o->sims || o->report) && o->forward != GM_CALIBRATE ? "calibrate"
-                                                                                 : NULL;
+    const char *foreign = (o->from_prior || o->sets) && o->forward != GM_SIMULATE ? "simulate"
+                          : (o->sims || o->report) && o->forward != GM_CALIBRATE  ? "calibrate"
+                                                                                  : NULL;
     if (foreign) gm_error("--%s is for `%s %s`", o->from_prior ? "from" : o->sets ? "sets" : o->sims ? "sims" : "report", argv[0], foreign);
     if (foreign || !o->forward) return !foreign;
     optind++;
@@ -576,19 +583,19 @@ static bool forward_is_whole(int argc, char **argv, GmOptions *o)
                         : o->max_treedepth         ? "--max-treedepth"
                         : o->init_file             ? "--init"
                                                    : NULL;
-    const char *never = o->check                                               ? "--check"
-                        : o->compare_devices                                   ? "--compare-devices"
-                        : o->n_new_inputs                                      ? "--new"
-                        : o->requests || o->log_prior                          ? "--log-lik, --log-prior, --predict"
-                        : o->moments                                           ? "--moments"
-                        : o->profile                                           ? "--profile"
-                        : o->init_map                                          ? "--init map"
-                        : o->forward != GM_PRIOR && o->format_given            ? "--format"
-                        : o->forward == GM_SIMULATE && o->samples_given        ? "--samples (--sets K are data sets)"
-                        : o->checkpoint >= 0 || o->resume || o->append         ? "--checkpoint, --resume, --append"
+    const char *never = o->check                                        ? "--check"
+                        : o->compare_devices                            ? "--compare-devices"
+                        : o->n_new_inputs                               ? "--new"
+                        : o->requests || o->log_prior                   ? "--log-lik, --log-prior, --predict"
+                        : o->moments                                    ? "--moments"
+                        : o->profile                                    ? "--profile"
+                        : o->init_map                                   ? "--init map"
+                        : o->forward != GM_PRIOR && o->format_given     ? "--format"
+                        : o->forward == GM_SIMULATE && o->samples_given ? "--samples (--sets K are data sets)"
+                        : o->checkpoint >= 0 || o->resume || o->append  ? "--checkpoint, --resume, --append"
                         : o->until_ess > 0 || o->until_rhat > 0 || o->max_time > 0 || o->stop_on_divergence ? "rules that end a run"
-                        : o->save_warmup || o->status                          ? "--save-warmup, --status"
-                                                                               : NULL;
+                        : o->save_warmup || o->status                                                       ? "--save-warmup, --status"
+                                                                                                            : NULL;
     if (draws) gm_error("%s: draws are independent, without a Markov chain: %s has no meaning there", name, draws);
     else if (never) gm_error("%s does not go with %s", name, never);
     else if (o->device == GM_ON_GPU || (o->precision_given && o->precision != GM_DOUBLE))
@@ -723,10 +730,17 @@ int gm_options(int argc, char **argv, GmOptions *out)
 static int of_a_run(int option)
 {
     static const int same[][2] = {
-        {OPT_LATER_NEW, OPT_NEW},         {OPT_LATER_OUTPUT, OPT_OUTPUT}, {OPT_LATER_OVERWRITE, OPT_OVERWRITE},
-        {OPT_LATER_FORMAT, OPT_FORMAT},   {OPT_LATER_DIGITS, OPT_DIGITS}, {OPT_LATER_PARAMS, OPT_PARAMS},
-        {OPT_LATER_QUANTILES, OPT_QUANTILES}, {OPT_LATER_SEED, OPT_SEED}, {OPT_LATER_DATES, OPT_DATES},
-        {OPT_LATER_THREADS, OPT_THREADS}, {OPT_LATER_QUIET, OPT_QUIET},
+        {OPT_LATER_NEW, OPT_NEW},
+        {OPT_LATER_OUTPUT, OPT_OUTPUT},
+        {OPT_LATER_OVERWRITE, OPT_OVERWRITE},
+        {OPT_LATER_FORMAT, OPT_FORMAT},
+        {OPT_LATER_DIGITS, OPT_DIGITS},
+        {OPT_LATER_PARAMS, OPT_PARAMS},
+        {OPT_LATER_QUANTILES, OPT_QUANTILES},
+        {OPT_LATER_SEED, OPT_SEED},
+        {OPT_LATER_DATES, OPT_DATES},
+        {OPT_LATER_THREADS, OPT_THREADS},
+        {OPT_LATER_QUIET, OPT_QUIET},
     };
     for (size_t k = 0; k < sizeof same / sizeof *same; k++)
         if (same[k][0] == option) return same[k][1];
@@ -748,6 +762,10 @@ int gm_options_later(int argc, char **argv, GmOptions *out)
             return GM_EXIT_OK;
         }
         if (option == GM_OPTION_WITHOUT_VALUE) gm_error("predict: %s: a value is missing; try --help", argv[optind - 1]);
+        else if (option < 0 && strncmp(argv[optind - 1], "--levels", 8) == 0)
+            gm_error(
+                "predict: --levels: the levels are those of the fit, in their order, and new ones behind them: NAME_levels.json beside the "
+                "draws has them");
         else if (option < 0) gm_option_refused("predict: ", GROUP_LATER, argv[optind - 1]);
         if (option < 0) return GM_EXIT_USAGE;
         if (option == OPT_SAME_ROWS) out->same_rows = true;

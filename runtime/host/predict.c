@@ -64,20 +64,9 @@ static void later_close(Later *p)
 
 // ---- the fit ----
 
-// draws_2.csv -> draws_levels.json; NULL: it is not called so. The caller frees.
-static char *levels_path(const char *file)
-{
-    size_t n = strlen(file);
-    if (n < 5 || strcmp(file + n - 4, ".csv") != 0) return NULL;
-    n -= 4;
-    const size_t end = n;
-    while (n > 0 && file[n - 1] >= '0' && file[n - 1] <= '9') n--;
-    return n < end && n > 1 && file[n - 1] == '_' ? gm_format("%.*s_levels.json", (int)n - 1, file) : NULL;
-}
-
 static bool read_levels(Later *p, const char *file)
 {
-    char *path = levels_path(file);
+    char *path = gm_levels_beside(file);
     const bool good = !path || access(path, F_OK) != 0 || gm_levels_read(&p->levels, p->model, path);
     free(path);
     p->levels.of_a_fit = true;
@@ -130,7 +119,7 @@ static bool learn_sizes(Later *p)
     for (int f = 0; f < model->n_data; f++) p->size[f] = -1;
     for (int f = 0; f < model->n_state; f++) {
         const GmStoredArray *a = stored_array(p, f);
-        for (int k = 0; a && is_whole(a) && k < a->rank && model->state[f].role != GM_IMPUTED; k++)
+        for (int k = 0; a && is_whole(a) && k < model->state[f].rank && model->state[f].role != GM_IMPUTED && !model->state[f].rows_of; k++)
             if (model->state[f].extent_of[k] && !learn_size(p, model->state[f].extent_of[k] - 1, a->dim[k], a->name)) return false;
     }
     for (int k = 0; k < p->levels.n; k++)
@@ -138,7 +127,10 @@ static bool learn_sizes(Later *p)
             return false;
     if (!p->o.n_inputs) return true;
     p->has_fit = true;
-    if (!gm_data_open(&p->fit, model, p->o.inputs, p->o.n_inputs, NULL)) return false;
+    gm_levels_ask_as(&p->levels, model);  // --levels of the run
+    const bool open = gm_data_open(&p->fit, model, p->o.inputs, p->o.n_inputs, NULL);
+    gm_levels_forget();
+    if (!open || !gm_levels_ask(&p->o)) return false;
     for (int f = 0; f < model->n_data; f++) {
         const GmValue *v = gm_values_find(&p->fit.values, model->data[f].name);
         if (model->data[f].type != GM_INT || model->data[f].rank || model->data[f].imputed_field) continue;
@@ -208,7 +200,8 @@ static bool is_new_size(const Later *p, int f)
 {
     bool yes = p->given[f];
     for (int a = 0; a < p->model->n_data; a++)
-        for (int k = 0; k < p->model->data[a].rank; k++) yes |= p->given[a] && p->model->data[a].extent_of[k] == f + 1;
+        for (int k = 0; k < p->model->data[a].rank; k++)
+            yes |= (p->given[a] || gm_gives_rows(p->model, p->given, a)) && p->model->data[a].extent_of[k] == f + 1;
     return yes;
 }
 
@@ -230,6 +223,10 @@ static bool depends_on(const Later *p, int f, int k, int size)
 static Kind kind_of(const Later *p, int f, int k, int *size)
 {
     const GmModel *model = p->model;
+    if (k == 0 && model->state[f].rows_of) {  // of places in rows: all rows are new, or known by number
+        *size = model->state[f].rows_of - 1;
+        return gm_gives_rows(model, p->given, *size) && !p->o.same_rows ? BY_ROW : BY_LEVEL;
+    }
     for (int d = 0; d < model->n_data; d++) {
         if (model->data[d].type != GM_INT || model->data[d].rank || model->data[d].imputed_field) continue;
         const bool rows = gm_counts_rows(model, d), levels = gm_counts_levels(model, d);
@@ -289,6 +286,21 @@ static bool may_be_drawn(const Later *p, int f, long element, Kind why, int size
     return false;
 }
 
+// Of an unknown with rows of different lengths: where each element is in the array of the draws, which has a dimension for the rows, and
+// one for places in them; -1: it has no such place.
+static long place_in_rows(const GmStoredArray *a, const GmField *field, const GmShape *s, long element)
+{
+    char *name = gm_element_name(field->name, s->rank, s->dim, element);
+    const char *at = strchr(name, '[');
+    long place = 0;
+    for (int k = 0; k < a->rank && at && place >= 0; k++) {
+        const long i = strtol(at + 1, (char **)&at, 10);
+        place = i > a->dim[k] ? -1 : place * a->dim[k] + i - 1;
+    }
+    free(name);
+    return place;
+}
+
 // Finds the column of each element of an unknown. false after a message.
 static bool match(Later *p, int f)
 {
@@ -296,7 +308,8 @@ static bool match(Later *p, int f)
     const GmShape *s = &p->memory.shape[f];
     const GmStoredArray *a = stored_array(p, f);
     const long size = gm_shape_size(s);
-    if (a && (a->rank != s->rank || !is_whole(a))) {
+    const bool in_rows = field->rows_of > 0;
+    if (a && (a->rank != s->rank + in_rows || !(in_rows || is_whole(a)))) {
         gm_error("predict: not all elements of %s are in the draws", field->name);
         return false;
     }
@@ -306,7 +319,7 @@ static bool match(Later *p, int f)
     for (int k = 0; k < s->rank; k++) {
         kind[k] = kind_of(p, f, k, &of[k]);
         rows |= kind[k] == BY_ROW;
-        if (a && kind[k] == BY_NUMBER && a->dim[k] != s->dim[k]) return refuse_size(p, f, a);
+        if (a && kind[k] == BY_NUMBER && a->dim[k + in_rows] != s->dim[k]) return refuse_size(p, f, a);
     }
     if (!a && !rows && size > 0) {
         gm_error(
@@ -320,7 +333,9 @@ static bool match(Later *p, int f)
     }
     long *column = NULL;  // by place in the stored array
     if (a) {
-        column = gm_alloc((size_t)a->n, sizeof *column);
+        const long places = gm_size_of(a->rank, a->dim);
+        column = gm_alloc((size_t)places, sizeof *column);
+        for (long k = 0; k < places; k++) column[k] = -1;
         for (long c = a->first; c < a->first + a->n; c++) column[p->stored.column[c].element] = c;
     }
     p->from[f] = gm_alloc((size_t)size, sizeof *p->from[f]);
@@ -329,9 +344,13 @@ static bool match(Later *p, int f)
         long rest = e, index[GM_MAX_RANK], at = 0;
         int new = -1;
         for (int k = s->rank - 1; k >= 0; rest /= s->dim[k], k--) index[k] = rest % s->dim[k];
-        for (int k = 0; k < s->rank; k++) {
+        for (int k = 0; k < s->rank && !(a && in_rows); k++) {
             if (kind[k] == BY_ROW || (a && index[k] >= a->dim[k])) new = k;
             at = a ? at * a->dim[k] + index[k] : 0;
+        }
+        if (a && in_rows) {
+            at = place_in_rows(a, field, s, e);
+            if (kind[0] == BY_ROW || at < 0 || column[at] < 0) new = 0;
         }
         p->from[f][e] = new >= 0 ? -1 : column[at];
         if (new >= 0) good = may_be_drawn(p, f, e, kind[new], of[new]);

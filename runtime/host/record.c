@@ -116,7 +116,8 @@ void gm_record_open(GmRecord *r, const GmOptions *o, int argc, char **argv)
     r->begun = time(NULL);
     for (int k = 0; k < o->n_inputs; k++) add_input(r, o->inputs[k]);
     for (int k = 0; k < o->n_new_inputs; k++) add_input(r, o->new_inputs[k]);
-    for (int c = 0; c < o->chains && o->init_of; c++) add_file(r, o->init_of[c]);
+    for (int c = 0; c < o->chains && o->init_of; c++)
+        if (c == 0 || strcmp(o->init_of[c], o->init_of[0]) != 0) add_file(r, o->init_of[c]);
     if (o->init_file && !o->init_of) add_file(r, o->init_file);
     r->running = pthread_create(&r->thread, NULL, hash_all, r) == 0;
     if (!r->running) hash_all(r);

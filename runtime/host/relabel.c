@@ -21,6 +21,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 enum { MOST_ROUNDS = 100, MOST_LABELS = 5000, MOST_STARTED = 3000 };
 
@@ -41,6 +42,7 @@ typedef struct Relabel {
     const GmModel *model;
     Options o;
     const GmLabels *labels;
+    GmNetcdfIn netcdf;    // if the draws are in such a file
     int chain, n_labels;  // files; K
     long rows, draws;     // of each file; in all
     char *header;
@@ -114,6 +116,7 @@ static int read_options(Options *o, int argc, char **argv)
 typedef struct Lines {
     const char *path;
     FILE *from;
+    char *all;  // of a chain of a NetCDF file: its lines
     char *text;
     size_t room;
     long number;
@@ -138,10 +141,16 @@ static char *next_line(Lines *l, bool *good)
     return l->text;
 }
 
-static bool lines_open(Lines *l, const char *path)
+static bool lines_open(Lines *l, const Relabel *r, const char *path, int chain)
 {
     gm_file_is_read(path);
-    *l = (Lines){.path = path, .from = fopen(path, "r")};
+    *l = (Lines){.path = path};
+    if (r->netcdf.is_open) {
+        l->all = gm_netcdf_in_text(&r->netcdf, chain);
+        l->from = l->all ? fmemopen(l->all, strlen(l->all), "r") : NULL;
+        return l->from != NULL;
+    }
+    l->from = fopen(path, "r");
     if (!l->from) gm_error("%s: cannot be read: %s", path, strerror(errno));
     return l->from != NULL;
 }
@@ -150,6 +159,7 @@ static void lines_close(Lines *l)
 {
     if (l->from) fclose(l->from);
     free(l->text);
+    free(l->all);
 }
 
 // ---- columns ----
@@ -404,7 +414,7 @@ static bool read_draws(Relabel *r, char **files, int n)
     long room = 0;
     for (r->chain = 0; r->chain < n; r->chain++) {
         Lines l;
-        bool good = lines_open(&l, files[r->chain]), header = false;
+        bool good = lines_open(&l, r, files[r->chain], r->chain), header = false;
         long rows = 0;
         for (char *text; good && (text = next_line(&l, &good));) {
             if (*text == '#' || !*text) continue;
@@ -682,15 +692,15 @@ static void inverse(int k, const int *to, int *from)
     for (int l = 0; l < k; l++) from[to[l]] = l;
 }
 
-static bool write_file(const Relabel *r, const char *path, const char *final, long first)
+static bool write_file(const Relabel *r, const char *path, int chain, const char *final)
 {
     Lines l;
     GmFile out = {0};
-    bool good = lines_open(&l, path) && gm_output_open(&out, final, false), header = false;
+    bool good = lines_open(&l, r, path, chain) && gm_output_open(&out, final, false), header = false;
     FILE *to = out.to;
     char **cell = gm_alloc((size_t)r->n_columns, sizeof *cell);
     int *from = gm_alloc((size_t)r->n_labels, sizeof *from);
-    long draw = first;
+    long draw = chain * r->rows;
     for (char *text; good && (text = next_line(&l, &good));) {
         if (*text == '#' || !*text || !header) {
             if (*text && *text != '#') {
@@ -724,11 +734,16 @@ static bool write_file(const Relabel *r, const char *path, const char *final, lo
     return false;
 }
 
-// draws_2.csv -> draws_relabelled_2.csv, or as -o says.
+// draws_2.csv, or the second chain of draws.nc -> draws_relabelled_2.csv, or as -o says.
 static char *output_of(const Relabel *r, const char *path, int chain)
 {
     if (r->o.output)
         return gm_format("%.*s_%d.csv", (int)(strlen(r->o.output) - (gm_ends_in_csv(r->o.output) ? 4 : 0)), r->o.output, chain + 1);
+    if (r->netcdf.is_open) {
+        char *name = gm_netcdf_name(path), *final = gm_format("%s_relabelled_%ld.csv", name, r->netcdf.id[chain]);
+        free(name);
+        return final;
+    }
     const char *at = path + strlen(path) - (gm_ends_in_csv(path) ? 4 : 0);
     const char *digits = at;
     while (digits > path && isdigit((unsigned char)digits[-1])) digits--;
@@ -764,9 +779,20 @@ static bool outputs_may_be_written(const Relabel *r, char **files, int n)
 
 // ---- what is said ----
 
-static void print_summary(const Relabel *r)
+// Names of levels, of the file beside the draws, where it is there.
+static void read_levels(GmLevelSets *levels, const GmModel *model, const char *file)
 {
-    GmDraws d = {.chains = r->chain, .first_chain = 1, .kept = r->rows, .held = r->rows, .capacity = r->rows, .summary = true};
+    char *path = gm_levels_beside(file);
+    if (path && access(path, F_OK) == 0 && !gm_levels_read(levels, model, path)) gm_levels_close(levels);
+    free(path);
+}
+
+static void print_summary(const Relabel *r, const char *file)
+{
+    GmData data = {0};
+    read_levels(&data.levels, r->model, file);
+    GmDraws d = {
+        .data = &data, .chains = r->chain, .first_chain = 1, .kept = r->rows, .held = r->rows, .capacity = r->rows, .summary = true};
     long *kept = gm_alloc((size_t)r->n_columns, sizeof *kept);
     d.column = gm_alloc((size_t)r->n_columns, sizeof *d.column);
     for (long c = 0; c < r->n_columns; c++) {
@@ -786,6 +812,7 @@ static void print_summary(const Relabel *r)
     }
     const GmOptions o = {.chains = r->chain, .samples = r->rows, .warmup = r->rows, .thin = 1, .summary_rows = r->o.summary_rows};
     gm_summary_print(stdout, &d, r->model, &r->memory, &o, NULL);
+    gm_levels_close(&data.levels);
     free(from);
     free(kept);
     free(d.column);
@@ -952,6 +979,21 @@ void gm_labels_note(FILE *to, const GmModel *model, const GmMemory *m, const GmD
     }
 }
 
+// The chains of a NetCDF file stand for as many files. false after a message.
+static bool open_netcdf(Relabel *r, char **files, int *n)
+{
+    bool any = false;
+    for (int c = 0; c < *n; c++) any |= gm_is_netcdf(files[c]);
+    if (!any) return true;
+    if (*n > 1) {
+        gm_error("relabel: one NetCDF file has all chains of a run: %s is given, and others", files[0]);
+        return false;
+    }
+    if (!gm_netcdf_in_open(&r->netcdf, files[0])) return false;
+    for (*n = 1; *n < r->netcdf.chains; ++*n) files[*n] = gm_copy_text(files[0]);
+    return true;
+}
+
 int gm_relabel(const GmModel *model, int argc, char **argv)
 {
     Relabel r = {.model = model, .by = -1};
@@ -960,13 +1002,13 @@ int gm_relabel(const GmModel *model, int argc, char **argv)
     if (status >= 0) return status;
     int n;
     char **files = gm_draw_files("relabel", r.o.files, r.o.n_files, &n);
-    bool good = files && read_draws(&r, files, n) && outputs_may_be_written(&r, files, n);
+    bool good = files && open_netcdf(&r, files, &n) && read_draws(&r, files, n) && outputs_may_be_written(&r, files, n);
     if (good) {
         double left;
         const int rounds = agree(&r, &left);
         for (int c = 0; c < n && good; c++) {
             char *final = output_of(&r, files[c], c);
-            good = write_file(&r, files[c], final, c * r.rows);
+            good = write_file(&r, files[c], c, final);
             if (good && c == 0) gm_note("draws: %s%s", final, n > 1 ? ", ..." : "");
             free(final);
         }
@@ -976,13 +1018,14 @@ int gm_relabel(const GmModel *model, int argc, char **argv)
         }
         if (good && r.o.summary) {
             putchar('\n');
-            print_summary(&r);
+            print_summary(&r, files[0]);
         }
     }
     for (int c = 0; files && c < n; c++) free(files[c]);
     free(files);
     for (int f = 0; r.column_of && f < model->n_state; f++) free(r.column_of[f]);
     free(r.column_of);
+    gm_netcdf_in_close(&r.netcdf);
     free(r.memory.shape);
     free(r.column);
     free(r.header);

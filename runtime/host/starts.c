@@ -90,8 +90,7 @@ void gm_find_starts_of_updates(const GmModel *model, GmRun *run)
 
 // ---- which density it is that is not finite ----
 
-// A copy of a chain that has log-likelihoods.
-static bool copy_chain(const GmModel *model, const GmMemory *m, const GmData *d, int chain, GmMemory *out)
+bool gm_copy_chain(const GmModel *model, const GmMemory *m, const GmData *d, int chain, GmMemory *out)
 {
     if (!gm_memory_open(out, model, d, 1, GM_LOG_LIK, false)) return false;
     for (int f = 0; f < model->n_state; f++) {
@@ -104,56 +103,11 @@ static bool copy_chain(const GmModel *model, const GmMemory *m, const GmData *d,
     return true;
 }
 
-// Whether all that is observed of o has a probability of next to 1, and is not always the same. x: its log-likelihoods.
-static bool is_certain(const GmModel *model, const GmData *d, const GmObserved *o, const double *x, long n)
-{
-    static const double NEXT_TO_1 = -0.01;
-    const GmValue *v = o->data ? gm_values_find(&d->values, model->data[o->data - 1].name) : NULL;
-    if (!v || v->type != GM_INT || gm_value_size(v) < 2) return false;
-    const int32_t *y = v->elements;
-    bool differs = false, any = false;
-    for (long i = 1; i < gm_value_size(v); i++) differs |= y[i] != y[0] && y[i] != GM_MISSING_INT && y[0] != GM_MISSING_INT;
-    for (long i = 0; i < n; i++) {
-        if (isnan(x[i])) continue;  // it is missing, or nothing names it
-        any = true;
-        if (x[i] < NEXT_TO_1) return false;
-    }
-    return any && differs;
-}
-
-const char *gm_separated(const GmModel *model, const GmMemory *m, const GmData *d, const GmRun *run)
-{
-    const char *all = NULL;
-    bool discrete = false;
-    for (const GmObserved *o = model->observed; o && o->where; o++)
-        discrete |= o->log_lik && o->data && model->data[o->data - 1].type == GM_INT;
-    if (!model->derive_chain || !discrete) return NULL;
-    for (int c = 0; c < m->chains; c++) {
-        GmMemory copy;
-        const char *here = NULL;
-        if (!copy_chain(model, m, d, c, &copy)) return NULL;
-        GmRun one = *run;
-        one.state = copy.state;
-        one.chain = 0;
-        one.first_chain += c;
-        one.requests = GM_LOG_LIK;
-        model->derive_chain(&one);
-        for (const GmObserved *o = model->observed; o->where && !here; o++) {
-            const int f = o->log_lik - 1;
-            if (f >= 0 && is_certain(model, d, o, gm_state_array(model, &copy, 0, f), gm_shape_size(&copy.shape[f]))) here = o->name;
-        }
-        gm_memory_close(&copy);
-        if (!here || (all && strcmp(all, here) != 0)) return NULL;
-        all = here;
-    }
-    return all;
-}
-
 char *gm_infinite_log_lik(const GmModel *model, const GmMemory *m, const GmData *d, const GmRun *run, int chain)
 {
     GmMemory copy;
     char *says = NULL;
-    if (!model->derive_chain || !model->observed || !copy_chain(model, m, d, chain, &copy)) return NULL;
+    if (!model->derive_chain || !model->observed || !gm_copy_chain(model, m, d, chain, &copy)) return NULL;
     GmRun one = *run;
     one.state = copy.state;
     one.chain = 0;

@@ -17,6 +17,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 enum { MOST_SUMS = 12, MOST_ARGUMENTS = 6, MOST_LAWS = 16, NUMBERS_SHOWN = 8, MOST_JOINT = 500 };
 
@@ -33,7 +34,7 @@ typedef struct Joint {  // of a joint normal: what it says of the element alone
     double precision, shift, mean, sd;
 } Joint;
 
-typedef struct Total {  // a sum that a kernel has made
+typedef struct Total {        // a sum that a kernel has made
     const char *said, *over;  // "&h, &precision"; "j < d->J"
     int k;                    // which of them
     double value;
@@ -225,15 +226,24 @@ bool gm_why_open(GmWhy *w, const GmModel *model, GmOptions *o)
         return false;
     }
     if (!o->why_draws) return true;
-    char *path = gm_ends_in_csv(o->why_draws) ? gm_copy_text(o->why_draws) : gm_format("%s_%d.csv", o->why_draws, o->why_chain);
+    const bool is_file = gm_ends_in_csv(o->why_draws) || gm_is_netcdf(o->why_draws);
+    char *path = is_file ? gm_copy_text(o->why_draws) : gm_format("%s_%d.csv", o->why_draws, o->why_chain);
+    char *netcdf = gm_format("%s.nc", o->why_draws);
+    if (!is_file && access(path, F_OK) != 0 && access(netcdf, F_OK) == 0) {
+        free(path);
+        path = netcdf;
+    } else free(netcdf);
     GmStored s;
     bool good = gm_stored_open(&s, model, &path, 1);
     if (good && s.draws < o->why_draw) {
         gm_error("why: %s has %ld draws: --draw %ld is none of them", path, s.draws, o->why_draw);
         good = false;
     }
-    if (good && s.id[0] != o->why_chain) {
-        gm_error("why: %s has the draws of chain %ld, not of chain %d", path, s.id[0], o->why_chain);
+    int chain = 0;
+    while (good && chain + 1 < s.chains && s.id[chain] != o->why_chain) chain++;
+    if (good && s.id[chain] != o->why_chain) {
+        if (s.chains == 1) gm_error("why: %s has the draws of chain %ld, not of chain %d", path, s.id[0], o->why_chain);
+        else gm_error("why: %s has the draws of chains %ld to %ld, not of chain %d", path, s.id[0], s.id[s.chains - 1], o->why_chain);
         good = false;
     }
     if (good && s.seed && !o->seed_given) o->seed = strtoull(s.seed, NULL, 10);
@@ -248,7 +258,7 @@ bool gm_why_open(GmWhy *w, const GmModel *model, GmOptions *o)
     for (long c = 0; c < s.n_columns && good; c++)
         if (strcmp(s.column[c].label, label) == 0) {
             w->has_stored = true;
-            w->stored = gm_stored_column(&s, c)[o->why_draw - 1];
+            w->stored = gm_stored_chain(&s, c, chain)[o->why_draw - 1];
         }
     if (good && !w->has_stored) gm_note("why: %s has no column of %s (--params): its draw is not compared", path, label);
     free(label);

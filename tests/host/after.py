@@ -7,6 +7,7 @@ import glob
 import json
 import os
 import random
+import shutil
 import sys
 import warnings
 
@@ -200,11 +201,22 @@ def misuse():
     changed("nan_1.csv", lambda _: with_cell("NaN"))
     changed("zero_1.csv", lambda _: with_cell("-inf"))
     changed("two_1.csv", lambda t: t)
-    changed("two_2.csv", lambda t: "\n".join(t.splitlines()[:-10]) + "\n", "line_2.csv")
+    changed("two_2.csv", lambda t: "\n".join(t.splitlines()[:-10]).replace("num_samples = 1000", "num_samples = 900") + "\n",
+            "line_2.csv")
     changed("cut_1.csv", lambda t: t[:5000])
     changed("few_1.csv", lambda t: "\n".join(line for line in t.splitlines() if line[0] != "#").split("\n", 8)[0] + "\n" +
             "\n".join([line for line in t.splitlines() if line[0] != "#"][1:6]) + "\n")
     changed("ends_1.csv", lambda t: "\n".join(t.splitlines()[:-40]) + "\n")
+    for c in (1, 2, 3, 4):                                  # of four chains one file ends early; and all of them
+        with open(os.path.join(work, "line_%d.csv" % c)) as f: lines = f.read().splitlines()
+        draws = [i for i, line in enumerate(lines) if line[0] != "#"]
+        for name, most in (("short", 705 if c == 3 else 1000), ("ended", 705)):
+            with open(os.path.join(work, "%s_%d.csv" % (name, c)), "w") as f: f.write("\n".join(lines[:draws[most] + 1]) + "\n")
+    done = run(gmc, "summary", "short")
+    said = "short_3.csv: it has 705 draws, and short_1.csv has 1000"
+    check(said in done.stderr and "The first 705 of each chain are taken" in done.stderr and done.stderr.count("\n") == 1 and
+          "4 chains, 705 draws each" in done.stdout, "a chain that is shorter", done.stderr)
+    check(run(gmc, "summary", "ended").stdout == done.stdout, "draws that all chains have")
     said = run(gmc, "summary", "ends").stderr
     check("where its header says" in said, "a file that is cut off between two lines is said to be so", said)
     with open(os.path.join(work, "warm_1.csv"), "w") as f:      # as CmdStan writes it, where the draws of warm-up were not all written

@@ -388,6 +388,47 @@ refused("rows of one law", process, "y has one law for all rows that N counts", 
 later, _ = predict(process, "--new", "x.json", "--new-levels", "draw", name="gp")
 uniform("others of that law", [phi(later["y_rep.1"][d] / stored["a"][d] / math.sqrt(1.1)) for d in range(400)])
 
+# ---- rows of different lengths, and levels in an order of their own ----
+
+ragged = program("ragged", """data { int G, J; int<lower=0> n[G]; int<lower=1, upper=J> g[G]; vector[n] y[G]; vector[n] t[G]; vector[J] w; }
+prior { mu ~ normal(0, 5); vector[n] e[G]; tau ~ lognormal(0, 0.3); s ~ lognormal(0, 0.3); b ~ normal(0, 1);
+  for (j in 1:J) a[j] ~ normal(mu, tau); for (i in 1:G) theta[i] ~ normal(a[g[i]], 1); for (i in 1:G) e[i] ~ normal(0, 0.5); }
+likelihood { for (i in 1:G) for (k in 1:n[i]) y[i, k] ~ normal(theta[i] + e[i, k] + b * t[i, k] + w[g[i]], s); }
+predict { for (i in 1:G) top[i] = n[i] > 0 ? theta[i] + b * max(t[i]) : theta[i]; }""")
+visits = {"g": ["u", "v", "u", "w"], "y": [[1, 2], [0.5], [], [0.3, None, 1]], "t": [[1, 2], [0.5], [], [0.3, 2, 1]], "w": [5, 6, 7]}
+write("visits.json", json.dumps(visits))
+stored = fit(ragged, "visits.json", "--levels", "g=w,u,v", "--params", "all", name="rg")
+write("people.json", json.dumps({"g": ["w", "z", "u"], "y": [[1, 2, 3], [None], []], "t": [[1, 2, 3], [0.5], []], "w": [5, 6, 7, 8]}))
+refused("new rows", ragged, 'g[2] = "z" is none of the 3 levels of the fit', "--new", "people.json", name="rg")
+write("known.json", json.dumps({"g": ["w", "u"], "t": [[1, 2], [0.5]], "w": [5, 6, 7]}))
+refused("new rows of old levels", ragged, "e has elements for the rows that n counts", "--new", "known.json", name="rg")
+refused("--levels", ragged, "the levels are those of the fit, in their order", "--new", "known.json", "--levels", "g=w,u,v", name="rg")
+later, _ = predict(ragged, "--new", "people.json", "--new-levels", "draw", "--params", "all", name="rg")
+check(later["a.1"] == stored["a.1"] and later["a.3"] == stored["a.3"] and json.load(open("p_levels.json"))["g"] == ["w", "u", "v", "z"],
+      "effects of old levels, in the order that was given")
+draws = range(len(later["b"]))
+uniform("a new level's effect", [phi((later["a.4"][d] - stored["mu"][d]) / stored["tau"][d]) for d in draws])
+for i, level in ((1, 1), (2, 4), (3, 2)):
+    uniform("the effect of new row %d" % i, [phi(later["theta.%d" % i][d] - later["a.%d" % level][d]) for d in draws])
+for i, k, t, w in ((1, 1, 1, 5), (1, 3, 3, 5), (2, 1, 0.5, 8)):
+    uniform("e[%d, %d]" % (i, k), [phi(later["e.%d.%d" % (i, k)][d] / 0.5) for d in draws])
+    uniform("y[%d, %d]" % (i, k), [phi((later["y_rep.%d.%d" % (i, k)][d] - later["theta.%d" % i][d] - later["e.%d.%d" % (i, k)][d] -
+                                        stored["b"][d] * t - w) / stored["s"][d]) for d in draws])
+check("y_rep.3.1" not in later and later["top.3"] == later["theta.3"], "a row of no elements")
+visits["g"].append("v"), visits["y"].append([2, 3]), visits["t"].append([1, 1]), visits["y"][1].append(1), visits["t"][1].append(1)
+write("more.json", json.dumps(visits))
+later, _ = predict(ragged, "--new", "more.json", "--same-rows", "--new-levels", "draw", "--params", "all", name="rg")
+check(all(later[c] == stored[c] for c in ("e.1.1", "e.1.2", "e.2.1", "e.4.3", "theta.4")), "--same-rows keeps places of rows")
+uniform("a new place of an old row", [phi(later["e.2.2"][d] / 0.5) for d in draws])
+uniform("a place of a new row", [phi(later["e.5.1"][d] / 0.5) for d in draws])
+uniform("the effect of a row that follows", [phi(later["theta.5"][d] - stored["a.3"][d]) for d in draws])
+write("short.json", json.dumps({"g": ["w", "u"], "t": [[1, 2], [0.5]]}))
+again, _ = predict(ragged, "--new", "short.json", "--data", "visits.json", "--new-levels", "draw", "--params", "all", name="rg")
+whole, _ = predict(ragged, "--new", "known.json", "--new-levels", "draw", "--params", "all", name="rg")
+check(all(again[c] == whole[c] for c in ("theta.2", "y_rep.1.2", "a.3")), "--data is read by the levels of the run")
+write("least.json", json.dumps({"g": ["w", "u"], "y": [[1, 2], [0.5]]}))
+refused("covariates of other rows", ragged, "t", "--new", "least.json", "--data", "visits.json", "--new-levels", "draw", name="rg")
+
 # ---- what has no law of its own ----
 
 flat = program("flat", """data { int N, J; int<lower=1, upper=J> j[N]; vector[N] y; }

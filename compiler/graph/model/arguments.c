@@ -450,17 +450,43 @@ static void require_others(Requirements *c, const Factor *f)
     for (int k = 0; k < f->nargs; k++) require_apart(c, f, &l, f->value, f->args[k]);
 }
 
-// The weights of a mixture are the argument of what draws its component.
+// What draws a component, with its argument under the name that it has in the model.
+static const Distribution *of_weights(Graph *g, const char *name, const char *argument)
+{
+    const Distribution *draws = library_distribution(g->stdlib, intern(name));
+    Distribution *d = NEW(g->arena, Distribution);
+    Decl *p = NEW(g->arena, Decl);
+    *d = *draws;
+    *p = *draws->params[0];
+    p->name = intern(argument);
+    d->name = intern("mixture");
+    d->params = NEW_N(g->arena, Decl *, 1);
+    d->params[0] = p;
+    return d;
+}
+
+// The weights of a mixture are the argument of what draws its component. Each of those that are written out lies between 0 and 1.
 static bool require_weights(Requirements *c, const Factor *f)
 {
     Expr *weights = f->weights;
-    Factor pick = {.dist = library_distribution(c->g->stdlib, intern(ex_rank(weights) ? "categorical" : "bernoulli")),
+    const bool several = ex_rank(weights);
+    Factor pick = {.dist = of_weights(c->g, several ? "categorical" : "bernoulli", several ? "weights" : "weight"),
                    .nargs = 1,
                    .args = &weights,
                    .plates = f->plates,
                    .span = f->span};
     ask_arrays(c, &pick);
-    return check_written(c, &pick, 0) && require_argument(c, &pick, 0);
+    if (!check_written(c, &pick, 0) || !require_argument(c, &pick, 0)) return false;
+    bool good = true;
+    const Expr *size = several ? ex_dim(weights, 0) : NULL;
+    for (int k = 0; several && weights->kind == EX_ARRAY && size->kind == EX_NUM && k < size->number && k < MOST_WRITTEN && good; k++) {
+        Expr *place = ex_num(k + 1), *one = ex_at(weights, 1, &place);
+        Factor each = pick;
+        each.dist = of_weights(c->g, "bernoulli", "weight");
+        each.args = &one;
+        good = !ex_data_only(one) || ex_rank(one) || require_argument(c, &each, 0);
+    }
+    return good;
 }
 
 // What a distribution requires of its arguments together, as far as they are data.

@@ -502,16 +502,18 @@ static bool is_compact(const Var *v)
     return (isfinite(v->lower_number) || v->lower) && (isfinite(v->upper_number) || v->upper);
 }
 
-// An unknown of which factors say no more than its type is flat: there is such a distribution on a bounded set only.
-static void improper(Graph *g, const Var *v)
+// An unknown of which factors say no more than its type is flat: there is such a distribution on a bounded set only. true: it has none,
+// which was said.
+static bool improper(Graph *g, const Var *v)
 {
     const Reading of = factors_of(g, v);
     for (int i = 0; i < of.n; i++)
-        if (of.factor[i]->ordered != v && of.factor[i]->region != v) return;
-    if (is_compact(v) || v->kind == VAR_AUXILIARY || v->sites) return;
-    diag_help(diag(g->diags, v->span, DIAG_E0509, v->name),
-              v->constraint == CONSTRAINT_NONE ? "give it a distribution, or both bounds; or leave it out"
-                                               : "give it a distribution, or leave it out");
+        if (of.factor[i]->ordered != v && of.factor[i]->region != v) return false;
+    if (is_compact(v) || v->kind == VAR_AUXILIARY || v->sites) return false;
+    diag_help(diag(g->diags, v->span, DIAG_E0509, v->name), v->constraint == CONSTRAINT_NONE
+                                                                ? "give it a distribution, or both bounds; or leave it out"
+                                                                : "give it a distribution, or leave it out");
+    return true;
 }
 
 // Unknowns that an update has to be found for, each with the form of its conditional.
@@ -522,9 +524,9 @@ static Plan plan_of(Graph *g)
     for (int i = 0; i < nvars; i++) {
         Var *v = g->vars[i];
         if (!var_unknown(v) || v->em.integrated || v->em.expectation) continue;
+        if (improper(g, v)) continue;
         Candidate *c = &p.list[p.n++];
         c->var = v;
-        improper(g, v);
         const Request *asked = request_of(g, v);
         c->form = asked && asked->method != METHOD_GIBBS ? NOT_GAUSSIAN : form_of(g, v, &c->nbatch, &c->listed, &c->because, &c->terms);
         // one coordinate at a time

@@ -24,6 +24,15 @@
 
 static bool test_left_out(const Expr *e, const Var *v) { return e && ex_mentions(e, v); }
 
+// Whether a declared bound cuts nothing off what begins, or ends, there: at the inner one of two ends where the value is censored.
+static bool cuts_nothing(const Expr *declared, const Expr *end, int side)
+{
+    if (lies_within(declared, end, side)) return true;
+    bool inner = end && end->kind == EX_CALL && end->name == intern(side ? "fmin" : "fmax"), any = false;
+    for (int k = 0; k < (inner ? end->nargs : 0); k++) any |= cuts_nothing(declared, end->args[k], side);
+    return any;
+}
+
 // Why a factor keeps v in what others see; NULL: it is about one element of v, and reads no other.
 static const char *in_factor(Graph *g, const Factor *f, const Var *v)
 {
@@ -40,7 +49,7 @@ static const char *in_factor(Graph *g, const Factor *f, const Var *v)
     if (reads) return arena_printf(g->arena, "the statement of %s reads other elements of it", line);
     const Expr *declared[] = {v->decl && v->decl->lower ? v->lower : NULL, v->decl && v->decl->upper ? v->upper : NULL};
     for (int side = 0; side < 2; side++)
-        if (!lies_within(declared[side], side ? f->most : f->least, side))
+        if (!cuts_nothing(declared[side], side ? f->most : f->least, side))
             return arena_printf(g->arena,
                                 "its declared bounds cut the distribution of %s off, and that missing values lie within them "
                                 "informs on the unknowns",

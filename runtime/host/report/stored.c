@@ -3,7 +3,8 @@
 //   # model = eight_schools        lp__,divergent__,theta.1,theta.2        x[column][chain][draw]
 //   # id = 2                       -7.3,0,1.5,2
 //
-// Files of one report hold equally many draws of the same columns. Draws before the line `# Adaptation terminated` are of warm-up.
+// Files of one report hold equally many draws of the same columns. Draws before the line `# Adaptation terminated` are of warm-up. A NetCDF
+// file has all chains; what it says of the run are the same lines (netcdf_read.c).
 #include "report.h"
 
 #include <ctype.h>
@@ -127,6 +128,29 @@ static bool read_file(ChainFile *f)
     return false;
 }
 
+static void take_comments(ChainFile *f, const char *lines)
+{
+    for (const char *at = lines; at && *at; at += strcspn(at, "\n"), at += *at == '\n') {
+        char *line = gm_format("%.*s", (int)strcspn(at, "\n"), at);
+        take_comment(f, line);
+        free(line);
+    }
+}
+
+// One chain of a NetCDF file.
+static bool read_chain(ChainFile *f, const GmNetcdfIn *in, int chain)
+{
+    take_comments(f, in->settings);
+    free(f->id);
+    f->id = gm_format("%ld", in->id[chain]);
+    f->header = gm_copy_text(in->header);
+    f->n_columns = in->n_columns;
+    if (chain == 0) take_comments(f, in->notes);
+    f->x = gm_alloc((size_t)in->draws * (size_t)in->n_columns, sizeof *f->x);
+    f->rows = in->draws;
+    return gm_netcdf_in_rows(in, chain, 0, in->draws, f->x);
+}
+
 static void close_file(ChainFile *f)
 {
     free(f->header);
@@ -175,7 +199,32 @@ static bool same_columns(const ChainFile *a, const ChainFile *b)
 
 static bool same_draws(const ChainFile *a, const ChainFile *b)
 {
-    return memcmp(a->x, b->x, (size_t)a->rows * (size_t)a->n_columns * sizeof *a->x) == 0;
+    const long rows = a->rows < b->rows ? a->rows : b->rows;
+    return memcmp(a->x, b->x, (size_t)rows * (size_t)a->n_columns * sizeof *a->x) == 0;
+}
+
+static long number_of(const char *setting, long otherwise) { return setting ? strtol(setting, NULL, 10) : otherwise; }
+
+// Whether a file has fewer draws than it says: its run was stopped, or it was cut off between two lines.
+static bool is_shorter(const ChainFile *f)
+{
+    const long samples = number_of(f->samples, 0), thin = number_of(f->thin, 1);
+    return samples > 0 && thin > 0 && f->rows < samples / thin;
+}
+
+// Of chains of which some are shorter than their run was meant to be, all keep as many draws as the shortest one has. That is said.
+static void keep_common(ChainFile *file, int n)
+{
+    long least = file[0].rows, most = file[0].rows;
+    int shortest = 0, longest = 0;
+    for (int c = 1; c < n; c++) {
+        if (file[c].rows < least) least = file[shortest = c].rows;
+        if (file[c].rows > most) most = file[longest = c].rows;
+    }
+    if (least == most) return;
+    gm_error("%s: it has %ld draws, and %s has %ld: the run was stopped, or the file cut off. The first %ld of each chain are taken",
+             file[shortest].path, least, file[longest].path, most, least);
+    for (int c = 0; c < n; c++) file[c].rows = least;
 }
 
 static bool go_together(const ChainFile *file, int n)
@@ -188,7 +237,7 @@ static bool go_together(const ChainFile *file, int n)
             return false;
         }
         if (!same_columns(a, b)) return false;
-        if (a->rows != b->rows) {
+        if (a->rows != b->rows && !(is_shorter(a) || is_shorter(b))) {
             gm_error("%s: it has %ld draws, and %s has %ld: chains of one run have equally many", b->path, b->rows, a->path, a->rows);
             return false;
         }
@@ -201,8 +250,6 @@ static bool go_together(const ChainFile *file, int n)
     return true;
 }
 
-static long number_of(const char *setting, long otherwise) { return setting ? strtol(setting, NULL, 10) : otherwise; }
-
 // Fewer draws than a file says are those of a run that was stopped, or of a file that was cut off between two lines. Draws of warm-up that
 // are saved come first, and a line ends them.
 static void tell_shorter(const ChainFile *f)
@@ -214,7 +261,7 @@ static void tell_shorter(const ChainFile *f)
         gm_error("%s: it ends within the draws of warm-up that are saved: the run was stopped, or the file cut off", f->path);
         return;
     }
-    if (samples <= 0 || thin <= 0 || f->rows >= samples / thin) return;
+    if (!is_shorter(f)) return;
     gm_error("%s: it has %ld draws where its header says %ld: the run was stopped, or the file cut off", f->path, f->rows, samples / thin);
 }
 
@@ -404,6 +451,24 @@ static void read_levels(GmStored *s, const char *path)
     free(name);
 }
 
+// Dimensions whose coordinates are names, in the file of the draws itself.
+static void take_levels(GmStored *s, const GmNetcdfIn *in)
+{
+    for (int k = 0; k < in->n_variables; k++) {
+        const GmNetcdfVariable *v = &in->variable[k];
+        GmStoredArray *array = NULL;
+        for (int a = 0; a < s->n_arrays; a++)
+            if (s->array[a].first == v->column[0] && s->array[a].rank == v->rank) array = &s->array[a];
+        for (int d = 0; d < v->rank && array && array->kind == STORED_QUANTITY; d++) {
+            if (!v->names[d] || v->extent[d] != array->dim[d]) continue;
+            json_t *names = json_array();
+            for (long e = 0; e < v->extent[d]; e++) json_array_append_new(names, json_string(v->names[d][e]));
+            array->levels_of[d] = add_levels(s, names, v->extent[d]);
+            json_decref(names);
+        }
+    }
+}
+
 static void name_columns(GmStored *s)
 {
     for (long c = 0; c < s->n_columns; c++) {
@@ -468,7 +533,8 @@ static bool is_of(const GmModel *model, const ChainFile *f)
         const size_t stem = read_label(label, length, &rank, at);
         char *name = gm_format("%.*s", (int)stem, label);
         const int field = field_named(model, name);
-        const bool known = ends_in(name, stem, "__") || (field >= 0 && model->state[field].rank == rank);
+        const bool known =
+            ends_in(name, stem, "__") || (field >= 0 && model->state[field].rank + (model->state[field].rows_of > 0) == rank);
         free(name);
         if (!known) return false;
         label += length + 1;
@@ -487,7 +553,7 @@ static char *name_of(const ChainFile *f)
     return gm_format("%.*s", dot ? (int)(dot - base) : (int)strlen(base), base);
 }
 
-static void gather(GmStored *s, const GmModel *model, ChainFile *file)
+static void gather(GmStored *s, const GmModel *model, ChainFile *file, const GmNetcdfIn *in)
 {
     ChainFile *a = &file[0];
     s->by_gmc = a->generator && strncmp(a->generator, "gmc", 3) == 0;
@@ -517,7 +583,8 @@ static void gather(GmStored *s, const GmModel *model, ChainFile *file)
             s->note[s->n_notes++] = gm_copy_text(file[c].note[k]);
         }
     read_columns(s, a->header);
-    read_levels(s, a->path);
+    if (in->is_open) take_levels(s, in);
+    else read_levels(s, a->path);
     name_columns(s);
     take_data(s, a);
     find_moves(s);
@@ -532,17 +599,33 @@ static void gather(GmStored *s, const GmModel *model, ChainFile *file)
 
 bool gm_stored_open(GmStored *s, const GmModel *model, char **paths, int n)
 {
-    *s = (GmStored){.chains = n};
-    ChainFile *file = gm_alloc((size_t)n, sizeof *file);
+    *s = (GmStored){0};
+    ChainFile *file = NULL;
+    GmNetcdfIn first = {0};  // NetCDF file
     bool good = true;
-    for (int c = 0; c < n && good; c++) {
-        file[c].path = paths[c];
-        good = read_file(&file[c]);
+    int chains = 0;
+    for (int k = 0; k < n && good; k++) {
+        GmNetcdfIn in = {.chains = 1};
+        const bool netcdf = gm_is_netcdf(paths[k]);
+        good = !netcdf || gm_netcdf_in_open(&in, paths[k]);
+        file = gm_grow(file, (size_t)(chains + in.chains) + 1, sizeof *file);
+        for (int c = 0; c < in.chains && good; c++) {
+            file[chains] = (ChainFile){.path = paths[k]};
+            good = netcdf ? read_chain(&file[chains], &in, c) : read_file(&file[chains]);
+            chains++;
+        }
+        if (netcdf && k == 0) first = in;
+        else if (netcdf) gm_netcdf_in_close(&in);
     }
-    good = good && go_together(file, n) && order_chains(file, n);
-    if (good) tell_shorter(&file[0]);
-    if (good) gather(s, model, file);
-    for (int c = 0; c < n; c++) close_file(&file[c]);
+    s->chains = chains;
+    good = good && go_together(file, chains) && order_chains(file, chains);
+    bool equal = true;
+    for (int c = 1; c < chains && good; c++) equal &= file[c].rows == file[0].rows;
+    if (good && equal) tell_shorter(&file[0]);
+    if (good && !equal) keep_common(file, chains);
+    if (good) gather(s, model, file, &first);
+    if (first.is_open) gm_netcdf_in_close(&first);
+    for (int c = 0; c < chains; c++) close_file(&file[c]);
     free(file);
     return good;
 }
