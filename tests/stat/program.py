@@ -72,11 +72,12 @@ class Workplace:
         return {name: together[:, i] for i, name in enumerate(tables[0][0])}
 
 
-def in_stages(judge, samples):
+def in_stages(judge, samples, many=False):
     """A row of the report from judge(samples, part), `part` being that of its bound. A quarter of the draws within 0.6 of the bound is
     enough: a bias 1.2 times as large as the bound is found in half of all runs so, one as large as the bound in 27 of 100 (in 50 with
-    all draws at once). Else all are drawn, and the whole bound counts."""
-    row = judge(samples // 4, 0.6)
+    all draws at once). Else all are drawn, and the whole bound counts. With `many` moments, some of which would lie beyond 0.6 of the
+    bound by chance, half of the draws within 0.75 are enough: half of all runs find a bias 1.06 times as large as the bound."""
+    row = judge(samples // 2, 0.75) if many else judge(samples // 4, 0.6)
     return row if row[0] else judge(samples, 1)
 
 
