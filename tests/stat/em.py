@@ -11,7 +11,7 @@ from scipy.optimize import minimize
 from scipy.special import gammaln, log_ndtr, logsumexp, ndtr
 
 from em_models import NORMALS, CLASSES, BINARY, ROBUST, NUMERICAL
-from program import GMC, ROOT, Workplace
+from program import GMC, ROOT, Workplace, log_normal
 
 rng = np.random.default_rng(11)
 
@@ -162,11 +162,6 @@ VANISHING = NORMALS.replace("rep_vector(2, K)", "rep_vector(0.1, K)")
 
 def log_dirichlet(x, a):
     return np.sum((a - 1) * np.log(x)) + gammaln(a * x.shape[-1]) * x[..., 0].size - x.size * gammaln(a)
-
-
-def log_normal(x, mean, sd):
-    """A hundredth of the time of scipy's."""
-    return -0.5 * ((x - mean) / sd) ** 2 - np.log(sd) - 0.5 * np.log(2 * np.pi)
 
 
 def root_inv_gamma(s):
