@@ -6,6 +6,8 @@ and of the messages.
     freeze.py --renew    writes tests/freeze.txt anew (`make freeze`)
     freeze.py FILE.gm    compares some models
 
+Exit status 2 where build/gmc is older than its sources: nothing is compared, nor renewed.
+
 A change of gmc that should leave all as it is, code that goes elsewhere or has a new name, is done when this says so.
 """
 import base64
@@ -86,7 +88,16 @@ def differences(old, new):
             yield "%s: %s" % (model, " ".join(k for k in {**now, **before} if before.get(k) != now.get(k)))
 
 
+def as_built():
+    """Whether build/gmc is what its sources make. An older one would print what it always has."""
+    clean = {k: v for k, v in os.environ.items() if k not in ("MAKEFLAGS", "MFLAGS", "MAKELEVEL")}
+    return subprocess.run(["make", "-q", "build/gmc"], cwd=ROOT, env=clean, capture_output=True).returncode == 0
+
+
 def main():
+    if not as_built():
+        print("build/gmc is older than its sources, or make does not build it: nothing is compared. Run make first", file=sys.stderr)
+        return 2
     given = [a for a in sys.argv[1:] if a != "--renew"]
     models = [os.path.relpath(os.path.abspath(a), ROOT) for a in given] or all_models()
     with concurrent.futures.ThreadPoolExecutor(2) as pool:

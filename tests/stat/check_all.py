@@ -18,12 +18,15 @@ from random_models import random_model
 RANDOM = range(1, 26)
 
 
+# Programs that without optimisation run for longer than cc_quick compiles
+SLOW = {"gradient_sums_kept", "keyed_pair", "keyed_regression", "request_marginal_chain", "request_marginal_rows_mixture", "weights_by_key",
+        "weights_by_outcome"}
 FEW_ROWS = {"N": 4, "p": 9, "T": 2}         # sizes at which joint draws take the route of few rows
 
 
 def check(w, name, text):
     try:
-        program = w.compile(name, text, flags=("--no-device",))
+        program = w.compile(name, text, flags=("--no-device",), compiler="cc_quick" if name in SLOW else None)
         schedule = subprocess.run([GMC, "-q", "--emit=schedule", w.path(name + ".gm")], capture_output=True, text=True).stdout
         runs = [random_data(text, 1)] + ([random_data(text, 1, FEW_ROWS)] if "by rows if" in schedule else [])
     except Failed as e:

@@ -450,10 +450,10 @@ def verdict(name, z, seed=1, part=1):
                                                                     ", ".join("%s %.2f" % (k, z[k]) for k in shown))
 
 
-def compare(w, name, model, data, transforms, direct, flags=(), samples=5000, thin=10, warmup=500):
+def compare(w, name, model, data, transforms, direct, flags=(), samples=5000, thin=10, warmup=500, compiler=None):
     """Rows of the report: one for each model, with the largest |z| of its moments."""
     try:
-        program, values, known = w.compile(name, model, flags=list(flags)), w.data(name, data), direct()
+        program, values, known = w.compile(name, model, list(flags), compiler), w.data(name, data), direct()
 
         def judge(samples, part):
             return verdict(name, differences(w.draws(program, values, samples=samples, thin=thin, warmup=warmup), known, transforms),

@@ -262,6 +262,10 @@ def vectors_beside_effects():
             "k.5": counts(a[1][:, 1] + b[1])}
 
 
+# Programs that without optimisation run for longer than cc_quick compiles
+SLOW = {"vectors_beside_effects", "walk_beside_effects"}
+
+
 def said(w, name, model):
     path = w.path(name + "_explained.gm")
     with open(path, "w") as f:
@@ -275,7 +279,8 @@ def compare(w, name, model, data, transforms, group_moves, direct):
     found = said(w, name, model)
     if sorted(found) != sorted(group_moves):
         return False, "%s: location moves of %s in place of %s" % (name, found, group_moves)
-    return geweke.compare(w, name, model, data, transforms, direct, ["--method", "gibbs"], samples=4000, thin=8, warmup=400)
+    return geweke.compare(w, name, model, data, transforms, direct, ["--method", "gibbs"], samples=4000, thin=8, warmup=400,
+                          compiler="cc_quick" if name in SLOW else None)
 
 
 if __name__ == "__main__":

@@ -156,12 +156,13 @@ def chi_square(count, p):
 
 
 class Programs(Workplace):
-    def build(self, name, model, like_gpu, flags=("--method", "gibbs")):
-        """The program, made once. It takes a CPU's updates or a GPU's."""
+    def build(self, name, model, like_gpu, flags=("--method", "gibbs"), level=None):
+        """The program, made once. It takes a CPU's updates or a GPU's. `level`: of optimisation, where it need not round as another."""
         name += "_gpu" if like_gpu else "_cpu"
         if not os.path.exists(self.path(name)):
             before = os.environ.get("CC")
             os.environ["CC"] = LIKE_GPU if like_gpu else os.path.join(ROOT, "tests/stat/cc_quick")
+            os.environ["LEVEL"] = level or ""
             self.compile(name, model, flags=flags)
             os.environ["CC"] = before or "cc"
         return self.path(name)
@@ -193,7 +194,7 @@ def law_of_two(w, name):
     local, one, two = rng.normal(size=(T, 3, L)), 2 * rng.normal(size=(T, 3, 3, L)), 2 * rng.normal(size=(T, 3, L, L))
     link = one[:, :, :, :, None].transpose(0, 1, 3, 2, 4) + two.transpose(0, 2, 1, 3)[:, None]         # [t, a before, b before, a, b]
     data = w.data("law", {"T": T, "K": K, "L": L, "local": local, "one": one, "two": two})
-    draws = w.draws(w.build("together", TOGETHER, True), data, draws_of(T, K), chains=1, warmup=0, params="a,b")
+    draws = w.draws(w.build("together", TOGETHER, True, level="-O1"), data, draws_of(T, K), chains=1, warmup=0, params="a,b")
     z = np.stack([L * (draws["a.%d" % (t + 1)].ravel() - 1) + draws["b.%d" % (t + 1)].ravel() - 1 for t in range(T)], axis=1).astype(int)
     return compare(z, local.reshape(T, K), link.reshape(T, K, K))
 
@@ -205,7 +206,7 @@ def law(w, name):
     may = np.isfinite(local).astype(int), np.isfinite(link).astype(int)
     data = w.data("law", {"T": T, "K": K, "local": np.where(may[0], local, 0), "link": np.where(may[1], link, 0), "value": may[0],
                           "pair": may[1]})
-    draws = w.draws(w.build("law", FIXED, True), data, draws_of(T, K), chains=1, warmup=0, params="z")
+    draws = w.draws(w.build("law", FIXED, True, level="-O1"), data, draws_of(T, K), chains=1, warmup=0, params="z")
     z = np.stack([draws["z.%d" % (t + 1)].ravel() for t in range(T)], axis=1).astype(int) - 1
     return compare(z, local, link)
 
