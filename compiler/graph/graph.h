@@ -31,7 +31,7 @@ typedef enum {
 } VarKind;
 
 // predicted variables: computed in runs that ask for them
-typedef enum { REQUEST_NONE, REQUEST_LOG_LIK, REQUEST_REPLICATES } OnRequest;
+typedef enum { REQUEST_NONE, REQUEST_LOG_LIK, REQUEST_REPLICATES, REQUEST_LOG_PRIOR } OnRequest;
 
 enum {
     // loops around a statement, those over the elements of a vectorised one among them; and sums in one term of a polynomial
@@ -210,6 +210,8 @@ typedef struct Factor {
     bool left_out;
     bool taken_back;           // --method em: the augmentation that made it is undone
     const Augmentation *rule;  // that made it
+    // of a model that was centred, and of the mass of censored values: what the statement as written is about. Else NULL
+    const Var *subject;
     const Var *sums_out;       // the sum over the values of an unknown, else NULL
     int made, gone;            // part of the joint from `made` unknowns summed out until the sum of number `gone` absorbs it (0: none does)
     struct Factor *next;
@@ -248,6 +250,7 @@ typedef struct Graph {
     struct Sum *sums;
     struct Requirement *requirements;  // what is checked when the data have been read
     struct Observed *observed;         // what runs may ask for
+    struct PriorTerm *priors;              // likewise: the terms of the log prior
     struct Forward *forward;           // draws without data, in order
     const char *sum_over_rows;         // a quantity of each row that reads such a sum of data: with other rows it is another one. Else NULL
     struct Labels *labels;             // kinds of labels

@@ -436,7 +436,7 @@ static bool launches(const Launches *list, const Kernel *k)
 
 static bool launched(const Program *p, const Kernel *k)
 {
-    const Launches *const lists[] = {&p->prepare,    &p->refresh, &p->again,   &p->finish, &p->before, &p->log_lik,
+    const Launches *const lists[] = {&p->prepare,    &p->refresh, &p->again,   &p->finish, &p->before, &p->log_prior, &p->log_lik,
                                      &p->replicates, &p->derive,  &p->restore, &p->joint,  &p->forward};
     for (size_t i = 0; i < sizeof lists / sizeof *lists; i++)
         if (launches(lists[i], k)) return true;
@@ -508,7 +508,7 @@ const char *kernels_check(const Program *p, const char *pass)
         }
     c.kernel = NULL;
     c.n = c.nlocals = 0;
-    const Launches *const all[] = {&p->prepare,    &p->refresh, &p->again,   &p->finish, &p->before, &p->log_lik,
+    const Launches *const all[] = {&p->prepare,    &p->refresh, &p->again,   &p->finish, &p->before, &p->log_prior, &p->log_lik,
                                    &p->replicates, &p->derive,  &p->restore, &p->joint,  &p->forward};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) check_launches(&c, all[i]);
     for (int i = 0; i < p->nupdates; i++) {

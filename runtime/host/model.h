@@ -40,7 +40,7 @@ typedef enum {
     GM_SUM,  // a hoisted sum, or a work array: one for all chains (shared) or one per chain; never in the draws
 } GmRole;
 
-typedef enum { GM_LOG_LIK = 1, GM_REPLICATES = 2 } GmRequest;  // quantities that a run may request: bits
+typedef enum { GM_LOG_LIK = 1, GM_REPLICATES = 2, GM_LOG_PRIOR = 4 } GmRequest;  // quantities that a run may request: bits
 
 typedef enum {
     GM_ANY,
@@ -269,6 +269,13 @@ typedef struct GmObserved {
     const char *no_log_lik, *no_replicate;
 } GmObserved;
 
+// A term of the log prior.
+typedef struct GmPrior {
+    int field;         // 1 + state field; the last one is 0
+    const char *name;  // of the unknown
+    int missing_of;    // 1 + the data field whose missing values these are, added up by the runtime; 0: an unknown
+} GmPrior;
+
 // What can be drawn from the law of its own statement: an unknown, or a response, as its replicate.
 typedef struct GmLaw {
     int field, variable;  // 1 + the state field that is drawn, VAR_x of it
@@ -394,6 +401,7 @@ typedef struct GmModel {
     const GmFactor *factors;          // that a start may lie outside of; the last one has no text. NULL: none
     const GmDefinition *definitions;  // the last one has no name
     const GmObserved *observed;       // the last one has no place (where). NULL: none
+    const GmPrior *priors;            // the last one has no field. NULL: none
     const GmStatistic *statistics;    // that updates read; the last one has no text. NULL: none
     const GmLabels *labels;           // NULL: there are none
     const GmSelection *selections;

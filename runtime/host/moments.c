@@ -53,7 +53,7 @@ static bool all_there(const GmModel *model, const GmOptions *o)
             if (strlen(model->state[f].name) == n && strncmp(model->state[f].name, at, n) == 0) found = &model->state[f];
         const char *why = n == 0                                            ? "a name is missing"
                           : !found || !has_moments(found)                   ? "the model has no such quantity"
-                          : found->on_request & ~o->requests                ? "it is there with --log-lik or --predict only"
+                          : found->on_request & ~o->requests                ? "it is there with --log-lik, --log-prior or --predict only"
                           : found->partial                                  ? "some of its elements do not exist"
                                                                             : NULL;
         if (why) {
