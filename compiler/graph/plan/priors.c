@@ -70,10 +70,8 @@ static bool has_prior(const Factor *f, const Var **of)
     return f->added && !(ex_any_var(f->log_density, test_data, NULL) && ex_unknown(f->log_density));
 }
 
-static void add(Graph *g, const Factor *f)
+static void add_to(Graph *g, const Var *of, const Factor *f)
 {
-    const Var *of;
-    if (!has_prior(f, &of)) return;
     PriorTerm *t = prior_of(g, of, f);
     if (t->missing) return;
     if (t->n == t->room) {
@@ -83,6 +81,33 @@ static void add(Graph *g, const Factor *f)
         t->room = 2 * t->room + 4;
     }
     t->factor[t->n++] = f;
+}
+
+// Of a vector that the compiler made of unknowns: each of them has its own term. false: it is not known which instance is of which.
+static bool add_parts(Graph *g, const Var *of, const Factor *f)
+{
+    const Expr *r = drawn_by(f);
+    if (!r || r->nargs != 1 || f->plates.guard) return false;
+    if (r->args[0]->kind == EX_NUM && !f->plates.n) {
+        add_to(g, of->parts[(int)r->args[0]->number - 1], f);
+        return true;
+    }
+    Index *k = f->plates.n == 1 ? f->plates.index[0] : NULL;
+    if (!k || r->args[0]->kind != EX_INDEX || r->args[0]->index != k || k->lo->kind != EX_NUM || k->hi->kind != EX_NUM) return false;
+    for (int i = (int)k->lo->number; i <= (int)k->hi->number; i++) {
+        Factor *one = NEW(g->arena, Factor);
+        *one = *f;
+        one->plates = (Loops){0};
+        one->log_density = ex_replace_index(f->log_density, k, ex_num(i));
+        add_to(g, of->parts[i - 1], one);
+    }
+    return true;
+}
+
+static void add(Graph *g, const Factor *f)
+{
+    const Var *of;
+    if (has_prior(f, &of) && !(of && of->parts && add_parts(g, of, f))) add_to(g, of, f);
 }
 
 bool find_priors(Graph *g)

@@ -331,9 +331,10 @@ static GmStoredKind kind_of(const GmStored *s, const char *name, int field)
     if (strcmp(name, "lp__") == 0) return STORED_QUANTITY;
     if (ends_in(name, n, "__")) return STORED_SAMPLER;
     if (s->by_gmc && s->model)
-        return field < 0 || !s->model->state[field].on_request   ? STORED_QUANTITY
-               : s->model->state[field].on_request == GM_LOG_LIK ? STORED_LOG_LIK
-                                                                 : STORED_REPLICATE;
+        return field < 0 || !s->model->state[field].on_request     ? STORED_QUANTITY
+               : s->model->state[field].on_request == GM_LOG_LIK   ? STORED_LOG_LIK
+               : s->model->state[field].on_request == GM_LOG_PRIOR ? STORED_LOG_PRIOR
+                                                                   : STORED_REPLICATE;
     return strncmp(name, "log_lik", 7) == 0 ? STORED_LOG_LIK : ends_in(name, n, "_rep") ? STORED_REPLICATE : STORED_QUANTITY;
 }
 
