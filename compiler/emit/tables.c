@@ -217,7 +217,8 @@ static void emit_streams(Out *o, const Program *p)
     for (int i = 0; i < p->nstate; i++) {
         const Var *v = p->state[i].var;
         if (strcmp(c_name(o, v->name), "NONE") == 0) c.of[0] = "VAR_NONE_";
-        if (v->kind == VAR_SUM || v->kind == VAR_LET || (o->g->lesson && !p->state[i].shown)) continue;
+        if (v->kind == VAR_SUM || v->kind == VAR_LET || v->on_request == REQUEST_LOG_PRIOR || (o->g->lesson && !p->state[i].shown))
+            continue;
         c.of[c.n++] = text(o, last == i ? "VAR_%s" : "VAR_%s = %d", c_name(o, v->name), i + 1);
         last = i + 1;
     }

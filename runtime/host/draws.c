@@ -100,7 +100,8 @@ static bool choose(const GmModel *model, const GmMemory *m, const char *params, 
             const GmField *field = &model->state[f];
             if (!is_word(field->name, at, n) || !(can_keep(field) || field->on_request)) continue;
             if (field->on_request && !(field->on_request & requests)) {
-                gm_error("--params: %s is there with %s only", field->name, field->on_request == GM_LOG_LIK     ? "--log-lik"
+                gm_error("--params: %s is there with %s only", field->name,
+                         field->on_request == GM_LOG_LIK     ? "--log-lik"
                          : field->on_request == GM_LOG_PRIOR ? "--log-prior"
                                                              : "--predict");
                 return false;
@@ -228,9 +229,11 @@ static void add_columns(GmDraws *d, const GmModel *model, const GmMemory *m, con
     for (int f = 0; f < model->n_state; f++)
         for (long k = 0; moves && !later && model->state[f].role == GM_DIAGNOSTIC && k < GM_HMC_NUMBERS; k++)
             d->column[d->n_columns++] = (GmColumn){.field = f, .element = k};
-    for (int f = 0; f < model->n_state; f++) {
-        if (!wanted[f] || (!moves && model->state[f].role == GM_IMPUTED)) continue;
-        if (log_prior && model->state[f].on_request) {  // before its terms and the log-likelihoods
+    for (int at = 0; at < 2 * model->n_state; at++) {  // log-likelihoods and replicates come last, after the terms of the log prior
+        const int f = at % model->n_state;
+        const bool last = model->state[f].on_request && model->state[f].on_request != GM_LOG_PRIOR;
+        if (last != (at >= model->n_state) || !wanted[f] || (!moves && model->state[f].role == GM_IMPUTED)) continue;
+        if (log_prior && model->state[f].on_request) {  // before its terms
             d->column[d->n_columns++] = (GmColumn){.field = GM_COLUMN_LPRIOR};
             log_prior = false;
         }

@@ -106,8 +106,8 @@ fit(radon, "names.csv", "-o", "prior", "--format", "both", "--log-prior", "--sam
 tree, table = az.from_netcdf("prior.nc"), by_chain("prior")
 check(np.array_equal(tree.sample_stats.lprior.values, table["lprior"]) and "lprior" not in tree.posterior, "the log prior")
 terms = ["mu", "b", "tau", "s", "a", "w", "r", "y"]  # two values of y are missing
-check(sorted(tree.log_prior.data_vars) == sorted(terms) and all(np.array_equal(tree.log_prior[v].values, table["lprior_" + v]) for v in terms),
-      "group log_prior", tree.log_prior)
+check(sorted(tree.log_prior.data_vars) == sorted(terms) and
+      all(np.array_equal(tree.log_prior[v].values, table["lprior_" + v]) for v in terms), "group log_prior", tree.log_prior)
 check(np.allclose(sum(tree.log_prior[v].values for v in terms), table["lprior"], rtol=0, atol=1e-12), "its terms make the total")
 likelihood = sum(np.nansum(tree.log_likelihood[v].values, -1) for v in ("y", "k"))
 check(np.allclose(tree.sample_stats.lprior.values + likelihood, tree.sample_stats.lp.values, rtol=0, atol=1e-10),

@@ -56,8 +56,8 @@ with ThreadPoolExecutor(2) as pool:
 
 def fit(of, data, name, *more):
     write(name + ".json", json.dumps(data))
-    run(of, name + ".json", "--log-prior", "-q", "--no-summary", "--overwrite", "--chains", "2", "--warmup", "100", "--seed", "2", "-o", name,
-        "--params", "all", "--format", "both", *more)
+    run(of, name + ".json", "--log-prior", "-q", "--no-summary", "--overwrite", "--chains", "2", "--warmup", "100", "--seed", "2",
+        "-o", name, "--params", "all", "--format", "both", *more)
     return by_chain(name), az.from_netcdf(name + ".nc")
 
 
@@ -97,7 +97,8 @@ d, t = fit(mixture, {"y": random.normal(0, 2, 9).tolist(), "alpha": [2, 3]}, "mi
 p = t.posterior
 compare("mixture", t, {
     "w": np.log(12) + np.log(p.w.values[..., 0]) + 2 * np.log(p.w.values[..., 1]),
-    "m": stats.norm(-2, 1).logpdf(p.m.values[..., 0]) + stats.norm(2, 1).logpdf(p.m.values[..., 1]), "s": stats.gamma(2, scale=0.5).logpdf(p.s),
+    "m": stats.norm(-2, 1).logpdf(p.m.values[..., 0]) + stats.norm(2, 1).logpdf(p.m.values[..., 1]),
+    "s": stats.gamma(2, scale=0.5).logpdf(p.s),
     "c": sum(np.log(np.where(p.c.values[..., i] == 1, p.w.values[..., 0], p.w.values[..., 1])) for i in range(9))})
 
 covariance = program("covariance", """
@@ -150,8 +151,9 @@ check(np.array_equal(d["lprior_mu_2"], t.log_prior.mu.values), "a model with an 
 # ---- what cannot be ----
 
 for what, model, words in (
-        ("target += of data", "data { y; }\nprior { m ~ normal(0, 1); }\nlikelihood { target += -(y - m)^2; y ~ normal(m, 1); }\n", "target +="),
-        ("an lprior of its own", "data { y; }\nprior { lprior ~ normal(0, 1); }\nlikelihood { y ~ normal(lprior, 1); }\n",
+        ("target += of data", "data { real y; }\nprior { m ~ normal(0, 1); }\nlikelihood { target += -(y - m)^2; y ~ normal(m, 1); }\n",
+         "target +="),
+        ("an lprior of its own", "data { real y; }\nprior { lprior ~ normal(0, 1); }\nlikelihood { y ~ normal(lprior, 1); }\n",
          "an lprior of its own")):
     of = program("refused", model)
     status, said = ending(of, write("refused.json", '{"y": 1}'), "--log-prior", "-q", "-o", "refused")
@@ -181,10 +183,10 @@ for a in (0.8, 1.25):
 
 # ---- runs that go on, and draws that are read again ----
 
-common = ["conjugate.json", "--log-prior", "-q", "--no-summary", "--overwrite", "--chains", "2", "--warmup", "50", "--seed", "3", "--digits", "17"]
+common = ["conjugate.json", "--log-prior", "-q", "--no-summary", "--chains", "2", "--warmup", "50", "--seed", "3"]
 run(conjugate, *common, "--samples", "200", "-o", "whole")
-run(conjugate, *common, "--samples", "100", "-o", "begun", "--checkpoint", "0")
-run(conjugate, "conjugate.json", "--append", "100", "-o", "begun", "-q", "--no-summary", *common[1:2], *common[5:])
+run(conjugate, *common, "--samples", "100", "-o", "begun", "--checkpoint=0")
+run(conjugate, *common, "--append", "100", "-o", "begun")
 whole, begun = by_chain("whole"), by_chain("begun")
 check(all(np.array_equal(whole[c], begun[c]) for c in whole) and "lprior_nu" in whole, "--append with --log-prior")
 write("new.json", '{"y": [0.5, 1.5]}')

@@ -3,13 +3,13 @@
 //   before   normal(mu | 0, 10)     normal(theta[j] | mu, tau) over j in 1:J     half_cauchy(tau | 5)     normal(y[j] | theta[j], s[j])
 //   after    lprior_mu = log normal(mu | 0, 10)     lprior_theta = sum of log normal(theta[j] | mu, tau) over j in 1:J     lprior_tau = ...
 //
-// The term of an unknown has the factors whose subject it is, one number whatever its shape. Like the log-likelihoods of observed.c, it is of
-// the model as written. An auxiliary has no term: the density of what an augmentation replaced counts. In the centred form the factor of x,
-// and the Jacobian, make up the term of z (Factor.subject).
+// The term of an unknown has the factors whose subject it is, one number whatever its shape. Like the log-likelihoods of observed.c, it is
+// of the model as written. An auxiliary has no term: the density of what an augmentation replaced counts. In the centred form the factor of
+// x, and the Jacobian, make up the term of z (Factor.subject).
 //
-// Factors about no single unknown, target += without data and laws of functions of several unknowns, have a term of their own, "other".
-// Supports and orders have none: their density is 1 wherever a chain is. Factors of data are likelihood, but for missing values: these are
-// unknowns.
+// Some factors are about no single unknown: target += without data, laws of functions of several unknowns. They have a term of their own,
+// "other". Supports and orders have none: their density is 1 wherever a chain is. Factors of data are likelihood, but for missing values:
+// these are unknowns.
 //
 // Needs: factors.     Gives: g->priors, in order of the factors.     Keeps: all else.
 #include <string.h>

@@ -330,7 +330,13 @@ static void draw_x(const Centred *c, const Loops *loops, const InnovationChange 
         to[i] = with_fresh(to[i], loops, fresh);
     }
     Factor *f = *last = factor_beside(g, *last), *const next = f->next;
-    *f = (Factor){.id = f->id, .span = prior->span, .subject = of->ref->var, .plates = plates, .log_density = ex_num(0), .if_missing = ex_num(0), .next = next};
+    *f = (Factor){.id = f->id,
+                  .span = prior->span,
+                  .subject = of->ref->var,
+                  .plates = plates,
+                  .log_density = ex_num(0),
+                  .if_missing = ex_num(0),
+                  .next = next};
     factor_density(g, f, d, with_fresh(of->x, loops, fresh), d->nparams, to);
     put_written(g, of->ref->var, prior->span, plates, with_fresh(ex_call1("log", of->coefficient), loops, fresh));
 }
