@@ -335,6 +335,7 @@ static GmStoredKind kind_of(const GmStored *s, const char *name, int field)
                : s->model->state[field].on_request == GM_LOG_LIK   ? STORED_LOG_LIK
                : s->model->state[field].on_request == GM_LOG_PRIOR ? STORED_LOG_PRIOR
                                                                    : STORED_REPLICATE;
+    if (strncmp(name, "lprior_", 7) == 0) return STORED_LOG_PRIOR;
     return strncmp(name, "log_lik", 7) == 0 ? STORED_LOG_LIK : ends_in(name, n, "_rep") ? STORED_REPLICATE : STORED_QUANTITY;
 }
 
@@ -534,8 +535,7 @@ static bool is_of(const GmModel *model, const ChainFile *f)
         const size_t stem = read_label(label, length, &rank, at);
         char *name = gm_format("%.*s", (int)stem, label);
         const int field = field_named(model, name);
-        const bool known =
-            ends_in(name, stem, "__") || (field >= 0 && model->state[field].rank + (model->state[field].rows_of > 0) == rank);
+        const bool known = ends_in(name, stem, "__") || strcmp(name, "lprior") == 0 || (field >= 0 && model->state[field].rank == rank);
         free(name);
         if (!known) return false;
         label += length + 1;
