@@ -59,12 +59,13 @@ static bool test_data(const Var *v, void *with)
 static bool has_prior(const Factor *f, const Var **of)
 {
     *of = f->subject;
-    if (!factor_counts_at(f, 0, true) || ex_is_num(f->log_density, 0)) return false;
+    if (!factor_counts_at(f, 0, true)) return false;
     if (f->subject) return true;
     const Expr *r = drawn_by(f);
     *of = r ? r->var : NULL;
     if (r && ex_data_only(f->value)) return r->var->kind == VAR_DATA && r->var->response && !r->var->left_out;
-    if (r) return true;
+    if (r) return true;  // even if that is 0, of uniform(0, 1)
+    if (ex_is_num(f->log_density, 0)) return false;
     if (f->region || f->ordered || f->function) return false;
     if (f->dist) return f->value && !ex_data_only(f->value);
     return f->added && !(ex_any_var(f->log_density, test_data, NULL) && ex_unknown(f->log_density));
