@@ -535,7 +535,8 @@ static bool is_of(const GmModel *model, const ChainFile *f)
         const size_t stem = read_label(label, length, &rank, at);
         char *name = gm_format("%.*s", (int)stem, label);
         const int field = field_named(model, name);
-        const bool known = ends_in(name, stem, "__") || strcmp(name, "lprior") == 0 || (field >= 0 && model->state[field].rank == rank);
+        const bool known = ends_in(name, stem, "__") || strcmp(name, "lprior") == 0 ||
+                           (field >= 0 && model->state[field].rank + (model->state[field].rows_of > 0) == rank);
         free(name);
         if (!known) return false;
         label += length + 1;

@@ -366,12 +366,11 @@ static void forward(GmRun *run)      // draws without data, each after what its 
 }
 
 enum {  // fields of State
-    STATE_y = 1, STATE_phi, STATE_s2, STATE_log_lik_y, STATE_y_rep, STATE_lprior_phi, STATE_lprior_s2,
-    STATE_lprior_y, STATE_sum_y_y_before, STATE_sum_y_before_squared, STATE_sum_y_observed,
-    STATE_count_observed, STATE_sum_y_before_observed, STATE_count_observed_2,
-    STATE_sum_y_before_centred_squared, STATE_sum_y_before_centred,
-    STATE_sum_y_centred_y_before_centred_negated, STATE_sum_y_centred, STATE_sum_y_centred_squared,
-    STATE_position_phi, STATE_gradient_phi, STATE_log_density_phi, STATE_nuts_phi, STATE_moves_phi
+    STATE_y = 1, STATE_phi, STATE_s2, STATE_log_lik_y, STATE_y_rep, STATE_lprior_phi, STATE_lprior_s2, STATE_lprior_y,
+    STATE_sum_y_y_before, STATE_sum_y_before_squared, STATE_sum_y_observed, STATE_count_observed,
+    STATE_sum_y_before_observed, STATE_count_observed_2, STATE_sum_y_before_centred_squared, STATE_sum_y_before_centred,
+    STATE_sum_y_centred_y_before_centred_negated, STATE_sum_y_centred, STATE_sum_y_centred_squared, STATE_position_phi_s2,
+    STATE_gradient_phi_s2, STATE_log_density_phi_s2, STATE_nuts_phi_s2, STATE_moves_phi
 };
 
 static const GmField data_fields[] = {

@@ -306,8 +306,7 @@ KERNEL_PRIOR(log_prior) {
     ONE_LANE *s->lprior_mu = -0.02 * square(*s->mu) - 2.5283764456387727;
     ONE_LANE *s->lprior_tau = -log1p(0.04 * square(*s->tau)) - 2.061020617723555;
     wide lp3 = 0;
-    const wide inverse_tau_squared = 1 / square(*s->tau);
-    const wide log_tau = log(*s->tau);
+    const wide inverse_tau_squared = 1 / square(*s->tau), log_tau = log(*s->tau);
     SUM_ALONG (j, d->J, &lp3) lp3 += -0.5 * inverse_tau_squared * square(s->theta[j] - *s->mu) - log_tau - HALF_LOG_2PI;
     ONE_LANE *s->lprior_theta = lp3;
 }
@@ -474,10 +473,10 @@ static void forward(GmRun *run)      // draws without data, each after what its 
 }
 
 enum {  // fields of State
-    STATE_y = 1, STATE_mu, STATE_tau, STATE_theta, STATE_nu_tau, STATE_scale_tau, STATE_shift_mu_theta,
-    STATE_log_lik_y, STATE_y_rep, STATE_lprior_mu, STATE_lprior_tau, STATE_lprior_theta, STATE_lprior_y,
-    STATE_sum_inverse_sigma_squared, STATE_position_mu, STATE_gradient_mu, STATE_log_density_mu,
-    STATE_nuts_mu, STATE_moves_mu, STATE_standardised_mu, STATE_to_standardise_mu, STATE_centre_theta,
+    STATE_y = 1, STATE_mu, STATE_tau, STATE_theta, STATE_nu_tau, STATE_scale_tau, STATE_shift_mu_theta, STATE_log_lik_y,
+    STATE_y_rep, STATE_lprior_mu, STATE_lprior_tau, STATE_lprior_theta, STATE_lprior_y, STATE_sum_inverse_sigma_squared,
+    STATE_position_mu_tau_theta, STATE_gradient_mu_tau_theta, STATE_log_density_mu_tau_theta, STATE_nuts_mu_tau_theta,
+    STATE_moves_mu, STATE_non_centring_mu_tau_theta, STATE_next_non_centring_mu_tau_theta, STATE_centre_theta,
     STATE_spread_theta, STATE_scale_theta, STATE_slope_centre_theta, STATE_slope_spread_theta
 };
 

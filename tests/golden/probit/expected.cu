@@ -461,12 +461,12 @@ static void forward(GmRun *run)      // draws without data, each after what its 
 }
 
 enum {  // fields of State
-    STATE_y = 1, STATE_alpha, STATE_beta, STATE_z_y, STATE_log_lik_y, STATE_y_rep, STATE_lprior_alpha,
-    STATE_lprior_beta, STATE_lprior_y, STATE_sum_X_by_column, STATE_sum_X_X, STATE_rows_beta,
-    STATE_scale_alpha, STATE_precision_alpha, STATE_shift_alpha, STATE_joint_alpha, STATE_rows_of_alpha,
-    STATE_target_alpha, STATE_diagonal_alpha, STATE_system_alpha, STATE_position_alpha,
-    STATE_gradient_alpha, STATE_log_density_alpha, STATE_nuts_alpha, STATE_moves_alpha,
-    STATE_weight_alpha_1, STATE_rows_beta_2, STATE_X_beta
+    STATE_y = 1, STATE_alpha, STATE_beta, STATE_z_y, STATE_log_lik_y, STATE_y_rep, STATE_lprior_alpha, STATE_lprior_beta,
+    STATE_lprior_y, STATE_sum_X_by_column, STATE_sum_X_X, STATE_rows_beta, STATE_scale_of_z_y, STATE_precision_alpha_beta,
+    STATE_shift_alpha_beta, STATE_joint_alpha_beta, STATE_rows_of_alpha_beta, STATE_target_alpha_beta,
+    STATE_diagonal_alpha_beta, STATE_system_alpha_beta, STATE_position_alpha_beta, STATE_gradient_alpha_beta,
+    STATE_log_density_alpha_beta, STATE_nuts_alpha_beta, STATE_moves_alpha, STATE_weight_alpha_beta_1, STATE_rows_beta_2,
+    STATE_X_beta
 };
 
 static const GmField data_fields[] = {

@@ -359,9 +359,9 @@ static void forward(GmRun *run)      // draws without data, each after what its 
 }
 
 enum {  // fields of State
-    STATE_y = 1, STATE_b, STATE_theta, STATE_scale_b, STATE_log_lik_y, STATE_y_rep, STATE_lprior_b,
-    STATE_lprior_theta, STATE_lprior_y, STATE_sum_y, STATE_position_b, STATE_gradient_b,
-    STATE_log_density_b, STATE_nuts_b, STATE_moves_b
+    STATE_y = 1, STATE_b, STATE_theta, STATE_scale_b, STATE_log_lik_y, STATE_y_rep, STATE_lprior_b, STATE_lprior_theta,
+    STATE_lprior_y, STATE_sum_y, STATE_position_b_theta, STATE_gradient_b_theta, STATE_log_density_b_theta,
+    STATE_nuts_b_theta, STATE_moves_b
 };
 
 static const GmField data_fields[] = {
