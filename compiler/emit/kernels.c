@@ -22,7 +22,7 @@ static const char *head_text(const Out *o, const Kernel *k)
     return text(o, "%s(%s)",
                 k->part == PART_FORWARD     ? "KERNEL_FORWARD"
                 : k->kind != KERNEL_TEAM    ? macro
-                : k->on_request             ? "KERNEL_ON_REQUEST"
+                : k->on_request             ? k->part == PART_TABLES ? "KERNEL_PRIOR" : "KERNEL_ON_REQUEST"
                 : k->columns || k->products ? "KERNEL_PRODUCTS"
                                             : macro,
                 k->name);

@@ -184,6 +184,7 @@ static void emit_model(Out *o, const Program *p, const char *source)
 {
     const char *members = emit_tables(o, p);
     if (emit_factors(o, p)) members = text(o, "%s, .factors = factors, .definitions = of_factors", members);
+    if (emit_priors(o, p)) members = text(o, "%s, .priors = priors", members);
     if (emit_observed(o, p)) members = text(o, "%s, .observed = observed", members);
     emit_laws(o, p);
     if (emit_statistics(o, p)) members = text(o, "%s, .statistics = statistics", members);

@@ -23,6 +23,7 @@ const char *host_members(const Out *o, const Program *p);  // the members of gm_
 void emit_structs(Out *o, const Program *p);
 void emit_lesson_structs(Out *o, const Program *p);
 const char *emit_tables(Out *o, const Program *p);  // returns the members of gm_model that these are
+bool emit_priors(Out *o, const Program *p);         // false: there is no log prior
 bool emit_observed(Out *o, const Program *p);       // false: nothing is observed
 void emit_laws(Out *o, const Program *p);           // what can be drawn from the law of its own statement
 bool emit_statistics(Out *o, const Program *p);     // false: no update reads any

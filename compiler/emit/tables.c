@@ -217,7 +217,8 @@ static void emit_streams(Out *o, const Program *p)
     for (int i = 0; i < p->nstate; i++) {
         const Var *v = p->state[i].var;
         if (strcmp(c_name(o, v->name), "NONE") == 0) c.of[0] = "VAR_NONE_";
-        if (v->kind == VAR_SUM || v->kind == VAR_LET || (o->g->lesson && !p->state[i].shown)) continue;
+        if (v->kind == VAR_SUM || v->kind == VAR_LET || v->on_request == REQUEST_LOG_PRIOR || (o->g->lesson && !p->state[i].shown))
+            continue;
         c.of[c.n++] = text(o, last == i ? "VAR_%s" : "VAR_%s = %d", c_name(o, v->name), i + 1);
         last = i + 1;
     }
@@ -508,7 +509,9 @@ static void emit_state_field(const Out *o, const Program *p, const Field *f)
     if (v->em.expectation) part(o, ", .by_start = 1");
     if (at->stands_in) part(o, ", .in_place_of = %d", at->stands_in);
     if (v->partial || (v->kind == VAR_LET && v->known.holes)) part(o, ", .partial = 1");
-    if (v->on_request) part(o, ", .on_request = %s", v->on_request == REQUEST_LOG_LIK ? "GM_LOG_LIK" : "GM_REPLICATES");
+    static const char *const requests[] = {
+        [REQUEST_LOG_LIK] = "GM_LOG_LIK", [REQUEST_REPLICATES] = "GM_REPLICATES", [REQUEST_LOG_PRIOR] = "GM_LOG_PRIOR"};
+    if (v->on_request) part(o, ", .on_request = %s", requests[v->on_request]);
     if (v->part_of) part(o, ", .part_of = %s, .part = %d", state_number(o, p, v->part_of), v->part_at);
     if (*bounds) part(o, ", %s", bounds);
     if (v->span.source) part(o, ", .where = \"%s\"", source_line(o, v->span));
@@ -662,6 +665,26 @@ bool emit_observed(Out *o, const Program *p)
             if (s->replicate) part(o, ", .replicate = %s", state_number(o, p, s->replicate));
             if (s->no_log_lik) part(o, ", .no_log_lik = \"%s\"", s->no_log_lik);
             if (s->no_replicate) part(o, ", .no_replicate = \"%s\"", s->no_replicate);
+            line(o, "},");
+        }
+        line(o, "{0},");
+    }
+    blank(o);
+    return true;
+}
+
+// ---- the log prior ----
+
+bool emit_priors(Out *o, const Program *p)
+{
+    if (!p->g->priors) return false;
+    line(o, "// The terms of the log prior, for runs that request it.");
+    ENDING("};", "static const GmPrior priors[] =")
+    {
+        for (const PriorTerm *t = p->g->priors; t; t = t->next) {
+            if (t->missing && field_of(p->data, p->ndata, t->of) < 0) continue;
+            part(o, "{.field = %s, .name = \"%s\"", state_number(o, p, t->term), t->name);
+            if (t->missing) part(o, ", .missing_of = %s", data_number(o, p, t->of));
             line(o, "},");
         }
         line(o, "{0},");

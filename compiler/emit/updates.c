@@ -200,7 +200,10 @@ static void emit_request(Out *o, const char *flag, const Launches *list)
         BLOCK ("if (run->requests & %s)", flag) emit_launches(o, list);
 }
 
-static bool has_derive(const Program *p) { return p->before.first || p->log_lik.first || p->replicates.first || p->derive.first; }
+static bool has_derive(const Program *p)
+{
+    return p->before.first || p->log_prior.first || p->log_lik.first || p->replicates.first || p->derive.first;
+}
 
 // Quantities for the draws; before them, what runs request.
 static void emit_derive(Out *o, const Program *p)
@@ -209,6 +212,7 @@ static void emit_derive(Out *o, const Program *p)
     FUNCTION("static void derive(GmRun *run)")
     {
         emit_launches(o, &p->before);
+        emit_request(o, "GM_LOG_PRIOR", &p->log_prior);
         emit_request(o, "GM_LOG_LIK", &p->log_lik);
         emit_request(o, "GM_REPLICATES", &p->replicates);
         emit_launches(o, &p->derive);

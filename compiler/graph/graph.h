@@ -31,7 +31,7 @@ typedef enum {
 } VarKind;
 
 // predicted variables: computed in runs that ask for them
-typedef enum { REQUEST_NONE, REQUEST_LOG_LIK, REQUEST_REPLICATES } OnRequest;
+typedef enum { REQUEST_NONE, REQUEST_LOG_LIK, REQUEST_REPLICATES, REQUEST_LOG_PRIOR } OnRequest;
 
 enum {
     // loops around a statement, those over the elements of a vectorised one among them; and sums in one term of a polynomial
@@ -102,7 +102,7 @@ struct Var {
     const char *needed_for;  // response: what is computed from it before sampling, so that no value may be missing; or NULL
     bool discrete;           // of finite or countable support
     Decl *decl;
-    const char *lengths;     // its first dimension are rows of these lengths, one behind the other (front/ragged.c); or NULL
+    const char *lengths;  // its first dimension are rows of these lengths, one behind the other (front/ragged.c); or NULL
     Span span;
     Site *sites;
     Series *series;        // that it is part of, or NULL
@@ -116,8 +116,8 @@ struct Var {
     // predicted or a series, but not written to the draws: which component of a mixture is drawn, messages along a chain
     bool hidden;
     struct Var *component;  // predicted: the hidden variable that says which component of a mixture is drawn. NULL: none
-    OnRequest on_request;  // predicted, by the compiler: only runs that ask for it have it
-    bool lost;             // an error was reported about it
+    OnRequest on_request;   // predicted, by the compiler: only runs that ask for it have it
+    bool lost;              // an error was reported about it
     // VAR_PATTERN of a description: the sum that its name spells out (plan/describe.c). Else NULL
     const struct Spelled *spelled;
     struct Var *in_place;  // a definition, once the model is centred: this is drawn in its place. Else NULL
@@ -210,8 +210,10 @@ typedef struct Factor {
     bool left_out;
     bool taken_back;           // --method em: the augmentation that made it is undone
     const Augmentation *rule;  // that made it
-    const Var *sums_out;       // the sum over the values of an unknown, else NULL
-    int made, gone;            // part of the joint from `made` unknowns summed out until the sum of number `gone` absorbs it (0: none does)
+    // of a model that was centred, and of the mass of censored values: what the statement as written is about. Else NULL
+    const Var *subject;
+    const Var *sums_out;  // the sum over the values of an unknown, else NULL
+    int made, gone;       // part of the joint from `made` unknowns summed out until the sum of number `gone` absorbs it (0: none does)
     struct Factor *next;
 } Factor;
 
@@ -248,6 +250,7 @@ typedef struct Graph {
     struct Sum *sums;
     struct Requirement *requirements;  // what is checked when the data have been read
     struct Observed *observed;         // what runs may ask for
+    struct PriorTerm *priors;          // likewise: the terms of the log prior
     struct Forward *forward;           // draws without data, in order
     const char *sum_over_rows;         // a quantity of each row that reads such a sum of data: with other rows it is another one. Else NULL
     struct Labels *labels;             // kinds of labels

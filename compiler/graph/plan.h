@@ -64,6 +64,7 @@
 #include "plan/describe.h"
 #include "plan/hoist.h"
 #include "plan/keyed.h"
+#include "plan/priors.h"
 #include "plan/observed.h"
 #include "plan/forward.h"
 #include "plan/labels.h"

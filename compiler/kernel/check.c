@@ -436,8 +436,8 @@ static bool launches(const Launches *list, const Kernel *k)
 
 static bool launched(const Program *p, const Kernel *k)
 {
-    const Launches *const lists[] = {&p->prepare,    &p->refresh, &p->again,   &p->finish, &p->before, &p->log_lik,
-                                     &p->replicates, &p->derive,  &p->restore, &p->joint,  &p->forward};
+    const Launches *const lists[] = {&p->prepare, &p->refresh,    &p->again,  &p->finish,  &p->before, &p->log_prior,
+                                     &p->log_lik, &p->replicates, &p->derive, &p->restore, &p->joint,  &p->forward};
     for (size_t i = 0; i < sizeof lists / sizeof *lists; i++)
         if (launches(lists[i], k)) return true;
     for (int i = 0; i < p->nupdates; i++)
@@ -508,8 +508,8 @@ const char *kernels_check(const Program *p, const char *pass)
         }
     c.kernel = NULL;
     c.n = c.nlocals = 0;
-    const Launches *const all[] = {&p->prepare,    &p->refresh, &p->again,   &p->finish, &p->before, &p->log_lik,
-                                   &p->replicates, &p->derive,  &p->restore, &p->joint,  &p->forward};
+    const Launches *const all[] = {&p->prepare, &p->refresh,    &p->again,  &p->finish,  &p->before, &p->log_prior,
+                                   &p->log_lik, &p->replicates, &p->derive, &p->restore, &p->joint,  &p->forward};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) check_launches(&c, all[i]);
     for (int i = 0; i < p->nupdates; i++) {
         check_launches(&c, &p->updates[i].density);

@@ -109,6 +109,54 @@ static void lower_restore(Lower *p)
     for (int i = 0; i < p->g->nvars; i++) lower_undrawn(p, p->g->vars[i], false);
 }
 
+static void put_prior(Lower *p, const PriorTerm *t, const char *name)
+{
+    Var *total = NULL;
+    Expr *value = ex_num(0);  // of statements without loops
+    for (int i = 0; i < t->n; i++) {
+        const Factor *f = t->factor[i];
+        const Loops l = f->plates;
+        if (!l.n && !l.guard) {
+            value = ex_add2(value, f->log_density);
+            continue;
+        }
+        if (!total) {
+            total = local_new(p->g->arena, name);
+            put_let(p, NULL, total, ex_num(0), "wide")->let.grows = true;
+        }
+        Node *sum = enter_nest(p, NODE_REDUCE, &l, 0, NULL, NULL);
+        sum->nest.op = ASSIGN_ADD;
+        put_assign(p, ASSIGN_ADD, place_local(total), f->log_density);
+        leave(p, sum);
+    }
+    Node *once = enter_nest(p, NODE_NEST, &(Loops){0}, 0, NULL, NULL);
+    once->nest.moving = t->term;
+    put_assign(p, ASSIGN_SET, place_element(ex_ref(t->term, 0, NULL)), total ? ex_add2(value, local_ref(total)) : value);
+    leave(p, once);
+}
+
+// The terms of the log prior, for runs that request it. They are no part of what is drawn, and stand with the tables.
+void lower_priors(Lower *p)
+{
+    const ProgramPart part = p->part;
+    int n = 0;
+    p->part = PART_TABLES;
+    for (int once = 0; once < 2; once++) {
+        note(p, "The log prior, one term for each unknown, in runs that request it.");
+        Kernel *k = open_kernel(p, KERNEL_TEAM, once ? "log_prior_by_one" : "log_prior", "wide");
+        k->by_one = once;
+        k->on_request = true;
+        for (const PriorTerm *t = p->g->priors; t; t = t->next) {
+            bool own = false;
+            for (int i = 0; i < t->n; i++) own |= needs_own_array(t->factor[i]->log_density, &t->factor[i]->plates);
+            if (t->missing || own != (once != 0)) continue;
+            put_prior(p, t, words(p, "lp%d", ++n));
+        }
+        if (close_kernel(p)) launch_kernel(p, &p->out->log_prior, k);
+    }
+    p->part = part;
+}
+
 // Of each variable that is observed, for runs that request it: they come before `derive`, which makes elements that do not exist NaN.
 void lower_observed(Lower *p)
 {

@@ -533,11 +533,11 @@ typedef struct Program {
     // setup; sums of responses, in it and in the sweep; the end of setup; quantities for the draws, and what undoes their NaN; the log
     // joint
     Launches prepare, refresh, again, finish, derive, restore, joint;
-    Launches log_lik, replicates;  // before `derive`, in runs that request them
-    Launches forward;              // draws without data, on the host alone
-    bool joint_as_written;         // the log joint density has no auxiliaries, or without --check has not
-    const char *not_forward[2];    // why not: of unknowns, of responses. NULL: they can be drawn
-    const char *not_as_data;       // why what is drawn of a response is no data set of the model. NULL: it is one
+    Launches log_prior, log_lik, replicates;  // before `derive`, in runs that request them
+    Launches forward;                         // draws without data, on the host alone
+    bool joint_as_written;                    // the log joint density has no auxiliaries, or without --check has not
+    const char *not_forward[2];               // why not: of unknowns, of responses. NULL: they can be drawn
+    const char *not_as_data;                  // why what is drawn of a response is no data set of the model. NULL: it is one
     int nwork, work_size;
     Var **work;  // work arrays, one per chain
     int nblocks, blocks_size;

@@ -190,6 +190,7 @@ void lower(Lower *p)
     lower_updates(p);
     lower_keyed(p);
     p->part = PART_DENSITY;
+    lower_priors(p);
     lower_observed(p);
     lower_derive(p);
     lower_log_joint(p);
@@ -224,6 +225,7 @@ void predictors(Lower *p)
         refresh_predictors(p, &out->updates[i].density);
         refresh_predictors(p, &out->updates[i].launches);
     }
+    refresh_predictors(p, &out->log_prior);
     refresh_predictors(p, &out->log_lik);
     refresh_predictors(p, &out->replicates);
     refresh_predictors(p, &out->forward);

@@ -457,6 +457,7 @@ bool hoisted_by_key(Lower *p, const Loops *l, int n, Expr *const *target, Expr *
                     Expr **out);
 void lower_orders(Lower *p);     // after share
 void lower_log_joint(Lower *p);  // its kernels
+void lower_priors(Lower *p);     // the log prior, term by term
 void lower_observed(Lower *p);   // log-likelihoods and replicates
 void lower_forward(Lower *p);    // draws without data
 void lower_derive(Lower *p);     // of what the draws hold besides unknowns

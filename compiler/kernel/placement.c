@@ -344,8 +344,8 @@ static void leave_out_grams(Program *p, const Uses *u)
 void place_routes(Program *p)
 {
     Uses u = {.p = p, .of = NEW_N(p->g->arena, Use, p->placements.n + 1)};
-    const Launches *const lists[] = {&p->prepare,    &p->refresh, &p->again,   &p->finish, &p->before, &p->log_lik,
-                                     &p->replicates, &p->derive,  &p->restore, &p->joint,  &p->forward};
+    const Launches *const lists[] = {&p->prepare, &p->refresh,    &p->again,  &p->finish,  &p->before, &p->log_prior,
+                                     &p->log_lik, &p->replicates, &p->derive, &p->restore, &p->joint,  &p->forward};
     for (size_t i = 0; i < sizeof lists / sizeof *lists; i++) use_launches(&u, NULL, lists[i]);
     for (int i = 0; i < p->nupdates; i++) {
         const Update *s = p->updates[i].update;

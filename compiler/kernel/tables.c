@@ -979,6 +979,7 @@ void tables(Lower *p)
     for (int matrices = 0; matrices < 2; matrices++)
         for (const Fill *f = t.fills; f; f = f->next)
             if (f->matrices == matrices) fill_in_sweep(&t, f);
-    Launches *const lists[] = {&out->before, &out->log_lik, &out->replicates, &out->derive, &out->restore, &out->joint, &out->forward};
+    Launches *const lists[] = {&out->before, &out->log_prior, &out->log_lik, &out->replicates,
+                               &out->derive, &out->restore,   &out->joint,   &out->forward};
     for (size_t i = 0; i < sizeof lists / sizeof *lists; i++) launch_fills(&t, lists[i], NULL);
 }

@@ -60,7 +60,8 @@ static bool draws(const Update *s, const Var *v)
 // Whether updates other than that of the latent and `of`, or what is computed for the draws, read it.
 static bool read_elsewhere(const Program *p, const UpdateCode *of, const Var *latent)
 {
-    const Launches *const other[] = {&p->before, &p->refresh, &p->again, &p->derive, &p->restore, &p->joint, &p->log_lik, &p->replicates};
+    const Launches *const other[] = {&p->before, &p->refresh,   &p->again,   &p->derive,    &p->restore,
+                                     &p->joint,  &p->log_prior, &p->log_lik, &p->replicates};
     for (size_t i = 0; i < sizeof other / sizeof *other; i++)
         if (any_reads(other[i], latent)) return true;
     int drawn = 0;

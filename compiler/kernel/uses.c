@@ -5,8 +5,8 @@
 
 static bool launches_any(const Program *p, LaunchKind first, LaunchKind last)
 {
-    const Launches *const other[] = {&p->before,  &p->prepare, &p->refresh, &p->again,      &p->finish, &p->derive,
-                                     &p->restore, &p->joint,   &p->log_lik, &p->replicates, &p->forward};
+    const Launches *const other[] = {&p->before,  &p->prepare, &p->refresh,   &p->again,   &p->finish,     &p->derive,
+                                     &p->restore, &p->joint,   &p->log_prior, &p->log_lik, &p->replicates, &p->forward};
     const int nother = (int)(sizeof other / sizeof *other);
     for (int i = 0; i < nother + 3 * p->nupdates; i++) {
         const UpdateCode *s = i < nother ? NULL : &p->updates[(i - nother) / 3];

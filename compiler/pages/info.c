@@ -1,5 +1,6 @@
 // info.c -- `gmc --info`: what a program asks for and gives, as data for other programs. docs/pages.md has the schema.
 #include "../graph/plan/observed.h"
+#include "../graph/plan/priors.h"
 #include "json_text.h"
 #include "pages.h"
 
@@ -90,6 +91,7 @@ static const char *kind_of(const Var *v)
         return v->hidden                             ? NULL
                : v->on_request == REQUEST_LOG_LIK    ? "log_lik"
                : v->on_request == REQUEST_REPLICATES ? "replicate"
+               : v->on_request == REQUEST_LOG_PRIOR  ? "log_prior"
                                                      : "prediction";
     case VAR_DATA: return v->response ? "missing" : NULL;
     case VAR_LET:
@@ -119,9 +121,11 @@ static void unknowns(FILE *out, const Pages *p)
     }
 }
 
-// The variable whose log-likelihood, or replicate, this is.
+// The variable whose log-likelihood, log prior or replicate this is.
 static const char *observed_by(const Graph *g, const Var *v)
 {
+    for (const PriorTerm *t = g->priors; t; t = t->next)
+        if (t->term == v) return t->of ? t->name : NULL;
     for (const Observed *o = g->observed; o; o = o->next)
         if (o->log_lik == v || o->replicate == v) return o->name;
     return NULL;
@@ -135,6 +139,7 @@ static void outputs(FILE *out, const Pages *p)
         const char *kind = placement_of(p->program, f->var)->diagnostics ? NULL : kind_of(f->var);
         if (!kind) continue;
         const char *option = strcmp(kind, "log_lik") == 0                                  ? "--log-lik"
+                             : strcmp(kind, "log_prior") == 0                              ? "--log-prior"
                              : strcmp(kind, "replicate") == 0                              ? "--predict"
                              : strcmp(kind, "auxiliary") == 0                              ? "--params all,auxiliaries"
                              : strcmp(kind, "latent") == 0 || strcmp(kind, "missing") == 0 ? "--params all"

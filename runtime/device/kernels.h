@@ -10,6 +10,7 @@
 //   KERNEL_TEAM(draw_tau) { ... }                         a team of lanes for each chain runs the body together
 //   KERNEL_PRODUCTS(collect_U) { ... }                    the same, with sums of products by group (keyed_sums.h)
 //   KERNEL_ON_REQUEST(log_likelihood) { ... }             the same; few runs launch it, so the C compiler may save its work
+//   KERNEL_PRIOR(log_prior) { ... }                       the same, of numbers for each kept draw: it does save its work
 //   KERNEL_ONCE(slice_R) { ... }                          one lane for each chain
 //   KERNEL_SCALAR(draw_mu) { ... }                        the same, without loops
 //   KERNEL_PART(some_factors_1) { ... return lp; }        a part of a long kernel, which calls it

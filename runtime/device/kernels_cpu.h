@@ -29,11 +29,14 @@ typedef struct GmCpuContext {
 #define GM_CHEAPLY
 #endif
 #define KERNEL_ON_REQUEST(name) static GM_CHEAPLY void name(GM_GIVEN)
-// Draws without data: few of them are made, and optimising them is most of what they would cost.
+// Draws without data: few of them are made, and optimising them is most of what they would cost. So it is with the log prior, of kept draws
+// in runs that request it.
 #if defined(__GNUC__) && !defined(__clang__)
 #define KERNEL_FORWARD(name) static __attribute__((optimize("O1"))) void name(GM_GIVEN)
+#define KERNEL_PRIOR(name)   static __attribute__((optimize("O0"))) void name(GM_GIVEN)
 #else
 #define KERNEL_FORWARD(name) KERNEL(name)
+#define KERNEL_PRIOR(name)   KERNEL(name)
 #endif
 #define KERNEL_SCALAR(name)     static GM_CHEAPLY void name(GM_GIVEN)
 #define KERNEL_PART(name)       static GM_CHEAPLY wide name(GmContext *GM, const Data *restrict d, const State *restrict s)

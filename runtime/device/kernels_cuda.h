@@ -52,6 +52,7 @@ template <class T> struct GmValue<T &> {
 #define KERNEL_PRODUCTS(name) \
     GM_KERNEL_BOUND(name, true, __launch_bounds__(GM_THREADS, 2))  // registers for two blocks: a group waits for its rows most of the time
 #define KERNEL_ON_REQUEST(name)      KERNEL_TEAM(name)
+#define KERNEL_PRIOR(name)           KERNEL_TEAM(name)
 #define SPARSE_ROW(root)             ((void)0)  // such a kernel runs on the CPU alone
 #define SPARSE_PUT(j, x)             ((void)0)
 #define SPARSE_TARGET(x)             ((void)0)

@@ -139,8 +139,9 @@ static bool open_ring(GmDevice *d, const GmDraws *draws, const GmOptions *o)
     for (long c = 0; c < d->columns; c++) {
         const GmColumn *from = &draws->column[c];
         column[c] = from->field < 0 ? (Gathered){0, 0, -1}
-                    : from->absent  ? (Gathered){0, 0, -2}
-                                    : (Gathered){d->model->state[from->field].offset, from->element, d->model->state[from->field].type};
+                    : from->absent && !from->into
+                        ? (Gathered){0, 0, -2}
+                        : (Gathered){d->model->state[from->field].offset, from->element, d->model->state[from->field].type};
     }
     gm_device_have(d, &d->column, sizeof *column * (size_t)d->columns, "the columns of the draws");
     if (!d->failed)

@@ -100,7 +100,10 @@ static bool choose(const GmModel *model, const GmMemory *m, const char *params, 
             const GmField *field = &model->state[f];
             if (!is_word(field->name, at, n) || !(can_keep(field) || field->on_request)) continue;
             if (field->on_request && !(field->on_request & requests)) {
-                gm_error("--params: %s is there with %s only", field->name, field->on_request == GM_LOG_LIK ? "--log-lik" : "--predict");
+                gm_error("--params: %s is there with %s only", field->name,
+                         field->on_request == GM_LOG_LIK     ? "--log-lik"
+                         : field->on_request == GM_LOG_PRIOR ? "--log-prior"
+                                                             : "--predict");
                 return false;
             }
             if (wanted[f] && !all) wrong = "--params: a name is given twice in `%s`";
@@ -173,6 +176,15 @@ static bool choose_requested(const GmModel *model, const GmData *data, int reque
                  all[k].request == GM_LOG_LIK ? "is a log-likelihood" : "are replicates");
         return false;
     }
+    for (const GmPrior *p = model->priors; p && p->field && requests & GM_LOG_PRIOR; p++) {
+        if (p->missing_of && !data->missing[p->missing_of - 1].count) continue;
+        wanted[p->field - 1] = true;
+        const char *name = model->state[p->field - 1].name;
+        char *plain = gm_format("lprior_%s", p->name);
+        if (strcmp(name, plain) != 0)
+            gm_note("--log-prior: the log prior of %s: %s, since the model has a %s of its own", p->name, name, plain);
+        free(plain);
+    }
     return true;
 }
 
@@ -190,6 +202,22 @@ static bool *absent_elements(const GmModel *model, const GmMemory *m, const GmDa
     return NULL;
 }
 
+// With --log-prior: where the density of missing values goes, of which the log-likelihoods do not show it.
+static void add_missing_to_prior(GmDraws *d, const GmModel *model)
+{
+    for (const GmPrior *p = model->priors; p && p->field; p++) {
+        if (!p->missing_of) continue;
+        long to = 0;
+        int log_lik = -1;
+        for (const GmObserved *o = model->observed; o && o->where; o++)
+            if (o->data == p->missing_of && o->log_lik) log_lik = o->log_lik - 1;
+        for (long k = 0; k < d->n_columns; k++)
+            if (d->column[k].field == p->field - 1) to = k;
+        for (long k = 0; k < d->n_columns && log_lik >= 0; k++)
+            if (d->column[k].field == log_lik && d->column[k].absent) d->column[k].into = to;
+    }
+}
+
 static void add_columns(GmDraws *d, const GmModel *model, const GmMemory *m, const GmData *data, const bool *wanted, bool log_joint,
                         bool log_prior, bool later)
 {
@@ -201,9 +229,11 @@ static void add_columns(GmDraws *d, const GmModel *model, const GmMemory *m, con
     for (int f = 0; f < model->n_state; f++)
         for (long k = 0; moves && !later && model->state[f].role == GM_DIAGNOSTIC && k < GM_HMC_NUMBERS; k++)
             d->column[d->n_columns++] = (GmColumn){.field = f, .element = k};
-    for (int f = 0; f < model->n_state; f++) {
-        if (!wanted[f] || (!moves && model->state[f].role == GM_IMPUTED)) continue;
-        if (log_prior && model->state[f].on_request) {  // log-likelihoods come last
+    for (int at = 0; at < 2 * model->n_state; at++) {  // log-likelihoods and replicates come last, after the terms of the log prior
+        const int f = at % model->n_state;
+        const bool last = model->state[f].on_request && model->state[f].on_request != GM_LOG_PRIOR;
+        if (last != (at >= model->n_state) || !wanted[f] || (!moves && model->state[f].role == GM_IMPUTED)) continue;
+        if (log_prior && model->state[f].on_request) {  // before its terms
             d->column[d->n_columns++] = (GmColumn){.field = GM_COLUMN_LPRIOR};
             log_prior = false;
         }
@@ -422,33 +452,28 @@ static bool open_files(GmDraws *d, const GmOptions *o)
     return true;
 }
 
-// Whether lp__ less all log-likelihoods is the log density of the unknowns. false after a message.
-static bool has_log_prior(const GmModel *model, const GmOptions *o)
+// Whether it is known which terms of the density are the prior, and all of them are kept. false after a message.
+static bool has_log_prior(const GmModel *model, const GmData *data, const GmOptions *o)
 {
     for (int f = 0; f < model->n_state; f++) {
         if (strcmp(model->state[f].name, "lprior") == 0) {
             gm_error("--log-prior: the model has an lprior of its own");
             return false;
         }
-        if (model->state[f].role == GM_AUXILIARY) {
-            gm_error("--log-prior: lp__ has the density of %s besides, which an augmentation brought in: gmc --no-augment makes a program "
-                     "without them",
-                     model->state[f].name);
-            return false;
-        }
-        if (model->state[f].on_request != GM_LOG_LIK || !gm_moments_named(o->moments, model->state[f].name)) continue;
+        const int request = model->state[f].on_request;
+        if ((request != GM_LOG_LIK && request != GM_LOG_PRIOR) || !gm_moments_named(o->moments, model->state[f].name)) continue;
         gm_error("--log-prior: it is made of the draws of %s, which --moments does not keep", model->state[f].name);
         return false;
     }
     for (const GmObserved *s = model->observed; s && s->where; s++) {
-        if (s->log_lik) continue;
+        if (s->log_lik || (s->name && !(s->data && data->missing[s->data - 1].count))) continue;
         gm_error("--log-prior: no log-likelihood of %s: %s", s->name ? s->name : "a term of the density", s->no_log_lik);
         return false;
     }
     return true;
 }
 
-// lprior of a row whose other columns are there: lp__ less the log-likelihoods. What has no distribution, or is missing, has none.
+// Of a row whose other columns are there: the density of missing values, which log_lik_y does not show, and lprior, the sum of all terms.
 static void put_log_prior(const GmDraws *d, double *row)
 {
     long at = -1;
@@ -456,10 +481,17 @@ static void put_log_prior(const GmDraws *d, double *row)
     for (long k = 0; k < d->n_columns; k++) {
         const GmColumn *c = &d->column[k];
         if (c->field == GM_COLUMN_LPRIOR) at = k;
-        if (c->field < 0 || d->model->state[c->field].on_request != GM_LOG_LIK || c->absent) continue;
-        if (!(isnan(row[k]) && d->model->state[c->field].partial)) sum += row[k];
+        if (c->into) row[c->into] = 0;
     }
-    if (at >= 0) row[at] = row[0] - sum;
+    for (long k = 0; k < d->n_columns; k++) {
+        const GmColumn *c = &d->column[k];
+        if (!c->into) continue;
+        if (!isnan(row[k])) row[c->into] += row[k];  // NaN: no statement is about it
+        row[k] = NAN;
+    }
+    for (long k = 0; k < d->n_columns; k++)
+        if (d->column[k].field >= 0 && d->model->state[d->column[k].field].on_request == GM_LOG_PRIOR) sum += row[k];
+    if (at >= 0) row[at] = sum;
 }
 
 // A power of two, or all draws: at most so many numbers of all chains.
@@ -487,11 +519,12 @@ bool gm_draws_open(GmDraws *d, const GmModel *model, const GmMemory *m, const Gm
     for (int f = 0; f < model->n_state; f++)
         wanted[f] &= !gm_moments_named(o->moments, model->state[f].name) || gm_moments_named(o->params, model->state[f].name);
     const bool prior = good && o->log_prior;
-    if (prior && !has_log_prior(model, o)) {
+    if (prior && !has_log_prior(model, data, o)) {
         free(wanted);
         return false;
     }
     if (good) add_columns(d, model, m, data, wanted, o->log_joint, prior, o->later);
+    if (prior) add_missing_to_prior(d, model);
     free(wanted);
     if (!good) return false;
     if (d->n_columns == 0) {
@@ -605,7 +638,7 @@ bool gm_draws_keep(GmDraws *d, const GmModel *model, const GmMemory *m, int chai
             }
         else
             for (; k < d->n_columns && d->column[k].field == field; k++)
-                to[k] = d->column[k].absent ? NAN : ((const double *)array)[d->column[k].element];
+                to[k] = d->column[k].absent && !d->column[k].into ? NAN : ((const double *)array)[d->column[k].element];
     }
     if (d->options->log_prior) put_log_prior(d, to);
     count_row(d, chain, at, to);

@@ -783,6 +783,7 @@ typedef struct GmColumn {
     int field;     // of state, or one of these
     long element;  // linear, row-major
     bool absent;   // NaN in every draw: the log-likelihood of a missing value
+    long into;     // absent, with --log-prior: the column to which the density of the value is added; 0: none
 } GmColumn;
 
 // elements of a GM_DIAGNOSTIC

@@ -40,7 +40,7 @@ typedef enum {
     GM_SUM,  // a hoisted sum, or a work array: one for all chains (shared) or one per chain; never in the draws
 } GmRole;
 
-typedef enum { GM_LOG_LIK = 1, GM_REPLICATES = 2 } GmRequest;  // quantities that a run may request: bits
+typedef enum { GM_LOG_LIK = 1, GM_REPLICATES = 2, GM_LOG_PRIOR = 4 } GmRequest;  // quantities that a run may request: bits
 
 typedef enum {
     GM_ANY,
@@ -145,8 +145,8 @@ typedef struct GmRun {  // one run: everything that emitted code may read of it
     int marginal;   // GM_MARGINAL, GM_GIVEN_X; else 0
     // draws without data: by variable (VAR_x) the elements that keep their values, or NULL; the last one says whether all do. NULL: none
     const unsigned char *const *keeps;
-    int kept;       // within a sweep, where statistics of drawn unknowns are computed before the first update that reads them
-    int like_gpu;   // the updates are those for a GPU, also on a CPU
+    int kept;      // within a sweep, where statistics of drawn unknowns are computed before the first update that reads them
+    int like_gpu;  // the updates are those for a GPU, also on a CPU
     // sweeps are being timed: scales are not drawn with joint normals integrated out, since that is done more often at the start of chains
     int timed;
     int seeking;                       // only HMC updates are made, each by `instead`
@@ -269,6 +269,13 @@ typedef struct GmObserved {
     const char *no_log_lik, *no_replicate;
 } GmObserved;
 
+// A term of the log prior.
+typedef struct GmPrior {
+    int field;         // 1 + state field; the last one is 0
+    const char *name;  // of the unknown
+    int missing_of;    // 1 + the data field whose missing values these are, added up by the runtime; 0: an unknown
+} GmPrior;
+
 // What can be drawn from the law of its own statement: an unknown, or a response, as its replicate.
 typedef struct GmLaw {
     int field, variable;  // 1 + the state field that is drawn, VAR_x of it
@@ -369,15 +376,15 @@ typedef struct GmModel {
     void (*restore_chain)(GmRun *one);
     // draws without data, of one->chain: all unknowns and replicates of responses; NULL: a model for modes, or not_forward says why not
     void (*forward)(GmRun *one);
-    const GmLaw *laws;  // what can be drawn so, in order; the last one has no field. NULL: a model for modes
+    const GmLaw *laws;                        // what can be drawn so, in order; the last one has no field. NULL: a model for modes
     const char *not_forward, *not_simulated;  // why unknowns cannot be drawn so, and why some response cannot; NULL: they can
-    const char *not_as_data;  // why what is drawn of a response is no data set of the model; NULL: it is one
-    const char *sum_over_rows;  // a quantity of each row that reads a sum of data over all rows; NULL: there is none
-    int joint_as_written;  // log_joint has no auxiliaries, but for --check
-    void (*refresh)(GmRun *run);            // after missing values were drawn: sums of responses
-    double (*row_bytes)(const GmRun *run);  // of the matrix that row passes read
-    long (*row_width)(const void *data);    // its columns; -1: several widths
-    const char *by_chees;                   // the unknowns for which the model asks for ChEES; NULL: none
+    const char *not_as_data;                  // why what is drawn of a response is no data set of the model; NULL: it is one
+    const char *sum_over_rows;                // a quantity of each row that reads a sum of data over all rows; NULL: there is none
+    int joint_as_written;                     // log_joint has no auxiliaries, but for --check
+    void (*refresh)(GmRun *run);              // after missing values were drawn: sums of responses
+    double (*row_bytes)(const GmRun *run);    // of the matrix that row passes read
+    long (*row_width)(const void *data);      // its columns; -1: several widths
+    const char *by_chees;                     // the unknowns for which the model asks for ChEES; NULL: none
     // a sweep is an iteration of expectation-maximisation: maxima given the expectations, and the expectations there
     int for_modes;
     // of all chains, the expectations at their states. log_joint is the log density with latents integrated out where they were found last
@@ -394,6 +401,7 @@ typedef struct GmModel {
     const GmFactor *factors;          // that a start may lie outside of; the last one has no text. NULL: none
     const GmDefinition *definitions;  // the last one has no name
     const GmObserved *observed;       // the last one has no place (where). NULL: none
+    const GmPrior *priors;            // the last one has no field. NULL: none
     const GmStatistic *statistics;    // that updates read; the last one has no text. NULL: none
     const GmLabels *labels;           // NULL: there are none
     const GmSelection *selections;

@@ -375,33 +375,24 @@ static void put_statistics(Writer *w)
     int block = -1;
     for (long k = 0; k < d->n_columns; k++) {
         const int f = d->column[k].field;
-        if (f == GM_COLUMN_LPRIOR || (f >= 0 && !gm_draws_diagnostic(d, w->model, k))) continue;
+        if ((f >= 0 && !gm_draws_diagnostic(d, w->model, k))) continue;
         if (!g.id) g = group_open(w, "sample_stats");
         if (f >= 0 && block < 0) block = f;
         NcType type = NC_DOUBLE;
-        const char *name = f < 0 ? "lp" : statistic(d->column[k].element, &type);
+        const char *name = f == GM_COLUMN_LP ? "lp" : f < 0 ? "lprior" : statistic(d->column[k].element, &type);
         char *whole = f < 0 || f == block ? gm_copy_text(name) : gm_format("%s_%s", name, w->model->state[f].name + strlen("moves_"));
         add_column(w, &g, whole, k, type);
     }
     group_close(&g);
 }
 
-static void put_log_prior(Writer *w)
-{
-    const GmDraws *d = w->d;
-    for (long k = 0; k < d->n_columns; k++) {
-        if (d->column[k].field != GM_COLUMN_LPRIOR) continue;
-        Group g = group_open(w, "log_prior");
-        add_column(w, &g, gm_copy_text("lprior"), k, NC_DOUBLE);
-        group_close(&g);
-    }
-}
-
-// The observed variable whose log-likelihood, or replicate, the field is: the name of its array in that group.
+// The variable whose log-likelihood, replicate or log prior the field is: the name of its array in that group.
 static const char *observed_name(const GmModel *model, int f)
 {
     for (const GmObserved *o = model->observed; o && o->where; o++)
         if (o->log_lik == f + 1 || o->replicate == f + 1) return o->name;
+    for (const GmPrior *p = model->priors; p && p->field; p++)
+        if (p->field == f + 1) return p->name;
     return model->state[f].name;
 }
 
@@ -550,7 +541,7 @@ static void put_run(Writer *w, bool prior)
 {
     put_draws(w, prior ? "prior" : "posterior", 0, 0);
     put_statistics(w);
-    put_log_prior(w);
+    put_draws(w, "log_prior", GM_LOG_PRIOR, GM_LOG_PRIOR);
     put_draws(w, "log_likelihood", GM_LOG_LIK, GM_LOG_LIK);
     put_draws(w, prior ? "prior_predictive" : "posterior_predictive", GM_REPLICATES, GM_REPLICATES);
     put_data(w, "observed_data", true);

@@ -197,12 +197,14 @@ static char *usual_name(const char *group, const char *name)
                                                {"tree_depth", "treedepth__"},
                                                {"n_steps", "n_leapfrog__"},
                                                {"diverging", "divergent__"},
-                                               {"energy", "energy__"}};
+                                               {"energy", "energy__"},
+                                               {"lprior", "lprior"}};
     if (strcmp(group, "sample_stats") == 0) {
         for (size_t k = 0; k < sizeof statistic / sizeof *statistic; k++)
             if (strcmp(name, statistic[k][0]) == 0) return gm_copy_text(statistic[k][1]);
         return NULL;
     }
+    if (strcmp(group, "log_prior") == 0) return strcmp(name, "lprior") == 0 ? gm_copy_text(name) : gm_format("lprior_%s", name);
     if (strcmp(group, "log_likelihood") == 0) return gm_format("log_lik_%s", name);
     if (strcmp(group, "posterior_predictive") == 0 || strcmp(group, "prior_predictive") == 0) return gm_format("%s_rep", name);
     return gm_copy_text(name);

@@ -431,7 +431,7 @@ static bool apply(int option, const char *text, GmOptions *out)
     case OPT_LOG_LIK: out->requests |= GM_LOG_LIK; return true;
     case OPT_LOG_PRIOR:
         out->log_prior = true;
-        out->requests |= GM_LOG_LIK;
+        out->requests |= GM_LOG_LIK | GM_LOG_PRIOR;
         return true;
     case OPT_MOMENTS: out->moments = text; return true;
     case OPT_PREDICT: out->requests |= GM_REPLICATES; return true;
@@ -693,10 +693,6 @@ int gm_options(int argc, char **argv, GmOptions *out)
         return GM_EXIT_USAGE;
     }
     if (out->moments) out->device = GM_ON_CPU;
-    if (out->log_prior && !out->log_joint) {
-        gm_error("--log-prior is made of lp__: it does not go with --no-lp");
-        return GM_EXIT_USAGE;
-    }
     if (out->init_map && (out->map || out->device == GM_ON_GPU)) {
         gm_error(out->map ? "--init map is for draws: `map` begins at random places, or with --init FILE"
                           : "--init map climbs on the CPU: %s map ... -o mode, then --init mode.json",

@@ -104,9 +104,13 @@ check(os.path.getsize("draws.nc") <= 0.45 * size, "size", os.path.getsize("draws
 # The log density of the unknowns.
 fit(radon, "names.csv", "-o", "prior", "--format", "both", "--log-prior", "--samples", "100")
 tree, table = az.from_netcdf("prior.nc"), by_chain("prior")
-check(np.array_equal(tree.log_prior.lprior.values, table["lprior"]) and "lprior" not in tree.posterior, "group log_prior")
+check(np.array_equal(tree.sample_stats.lprior.values, table["lprior"]) and "lprior" not in tree.posterior, "the log prior")
+terms = ["mu", "b", "tau", "s", "a", "w", "r", "y"]  # two values of y are missing
+check(sorted(tree.log_prior.data_vars) == sorted(terms) and
+      all(np.array_equal(tree.log_prior[v].values, table["lprior_" + v]) for v in terms), "group log_prior", tree.log_prior)
+check(np.allclose(sum(tree.log_prior[v].values for v in terms), table["lprior"], rtol=0, atol=1e-12), "its terms make the total")
 likelihood = sum(np.nansum(tree.log_likelihood[v].values, -1) for v in ("y", "k"))
-check(np.allclose(tree.log_prior.lprior.values + likelihood, tree.sample_stats.lp.values, rtol=0, atol=1e-10),
+check(np.allclose(tree.sample_stats.lprior.values + likelihood, tree.sample_stats.lp.values, rtol=0, atol=1e-10),
       "lprior and log_lik make lp__")
 
 
@@ -137,13 +141,15 @@ tree = az.from_netcdf("whole.nc")
 q = {v: tree.posterior[v].values for v in tree.posterior.data_vars}
 by_hand = (normal(q["mu"], 0, 10) + normal(q["b"], 0, 10).sum(-1) + normal(q["tau"], 0, 5) + normal(q["s"], 0, 5) + 2 * np.log(2) +
            normal(q["a"], q["mu"][..., None], q["tau"][..., None]).sum(-1) + normal(q["w"], 0, 1).sum((-1, -2)) - q["r"])
-check(np.allclose(tree.log_prior.lprior.values, by_hand, rtol=0, atol=1e-9), "lprior is the density by hand",
-      np.max(np.abs(tree.log_prior.lprior.values - by_hand)))
+check(np.allclose(tree.sample_stats.lprior.values, by_hand, rtol=0, atol=1e-9), "lprior is the density by hand",
+      np.max(np.abs(tree.sample_stats.lprior.values - by_hand)))
 probit = program("probit", "data { int N; int<lower=0, upper=1> z[N]; }\nprior { m ~ normal(0, 1); }\n"
                  "likelihood { for (i in 1:N) z[i] ~ bernoulli(Phi(m)); }\n")
 with open("z.csv", "w") as f: f.write("z\n1\n0\n1\n")
-said = fit(probit, "z.csv", "-o", "none", "--log-prior")
-check(said.returncode == 2 and b"an augmentation brought in" in said.stderr, "augmentations are refused", said)
+fit(probit, "z.csv", "-o", "augmented.nc", "--log-prior", "--samples", "50")
+tree = az.from_netcdf("augmented.nc")
+check(list(tree.log_prior.data_vars) == ["m"] and np.allclose(tree.log_prior.m.values, normal(tree.posterior.m.values, 0, 1), rtol=1e-12),
+      "auxiliaries have no prior", tree.log_prior)
 
 # Fewer digits.
 for digits, type in ((6, np.float32), (10, np.float64)):

@@ -15,7 +15,7 @@ with open(os.path.join(root, "docs/pages.md")) as f:
             for name, table in re.findall(r"^### (\w+)\n(.*?)(?=^#|\Z)", f.read(), re.M | re.S)}
 WORDS = {"type": {"int", "real", "simplex", "ordered", "positive_ordered", "unit_vector", "sum_to_zero_vector", "cov_matrix", "corr_matrix",
                   "cholesky_factor_cov", "cholesky_factor_corr"},
-         "kind": {"parameter", "latent", "auxiliary", "definition", "prediction", "missing", "log_lik", "replicate"}}
+         "kind": {"parameter", "latent", "auxiliary", "definition", "prediction", "missing", "log_lik", "replicate", "log_prior"}}
 NAMED = """data { int N, J; int<lower=1, upper=J> county[N]; vector<lower=-9, upper=9>[N] y; real s0 = 2.5; }
 prior { mu ~ normal(0, s0); tau ~ half_normal(0, 5); for (j in 1:J) a[j] ~ normal(mu, tau); w ~ dirichlet([1, 1]); }
 likelihood { for (i in 1:N) y[i] ~ normal(a[county[i]], 1); }
@@ -74,8 +74,10 @@ check((inputs["county"]["lower"], inputs["county"]["upper"], inputs["county"]["n
       "bounds, names, sizes, defaults", inputs)
 drawn = {x["name"]: x for x in named["unknowns"]}
 check(drawn["tau"]["lower"] == 0 and drawn["w"]["type"] == "simplex" and drawn["a"]["dims"] == ["J"], "unknowns", drawn)
-check({x["name"]: (x["kind"], x["of"]) for x in named["outputs"] if x["of"]} == {"log_lik_y": ("log_lik", "y"), "y_rep": ("replicate", "y"),
-                                                                                  "y": ("missing", "y")}, "outputs of a response")
+check({x["name"]: (x["kind"], x["of"]) for x in named["outputs"] if x["of"] == "y" and x["kind"] != "log_prior"} ==
+      {"log_lik_y": ("log_lik", "y"), "y_rep": ("replicate", "y"), "y": ("missing", "y")}, "outputs of a response")
+check({x["name"]: (x["of"], x["option"]) for x in named["outputs"] if x["kind"] == "log_prior"} ==
+      {"lprior_" + v: (v, "--log-prior") for v in [*drawn, "y"]}, "the log prior of each unknown", named["outputs"])
 check(any("a" in m["draws"] for m in named["methods"]), "methods", named["methods"])
 for name, data in (("poisson_gamma", "pumps.json"), ("occupancy", "sites.json"), ("probit", None), ("mnist", None)):
     folder = os.path.join(root, "examples", name)

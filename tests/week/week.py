@@ -94,7 +94,8 @@ inside = sum(l < effect[c] < h for c, l, h in zip(sorted(COUNTIES), low, high))
 check(inside >= 16, "90 % intervals have 16 of 20 effects at least", inside)
 loo, reff = az.loo(inference), said_by(gmc, "loo", "varying")
 check(("%.1f" % loo.elpd_loo) in reff and (loo.pareto_k.values < 0.7).all(), "az.loo of the houses that are known is gmc's", loo, reff)
-total, terms = list(inference.log_prior.data_vars.values())[0], inference.log_likelihood.log_radon
+total, terms = inference.sample_stats.lprior, inference.log_likelihood.log_radon
+check(np.allclose(sum(inference.log_prior.data_vars.values()), total, rtol=1e-12), "each unknown has its log prior")
 check(np.allclose(total + terms.sum(list(terms.dims[2:])), inference.sample_stats.lp, atol=1e-8),
       "log prior and log-likelihoods make the log density")
 

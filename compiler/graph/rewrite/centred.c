@@ -302,11 +302,11 @@ static Expr *of_element(const Factor *prior, Expr *e, const Expr *ref)
     return e;
 }
 
-static void put_written(Graph *g, Span at, Loops plates, Expr *log_density)
+static void put_written(Graph *g, const Var *z, Span at, Loops plates, Expr *log_density)
 {
     if (ex_is_num(log_density, 0)) return;
     Factor *f = NEW(g->arena, Factor), **last = &g->written;
-    *f = (Factor){.span = at, .plates = plates, .log_density = log_density, .if_missing = ex_num(0), .id = -1};
+    *f = (Factor){.span = at, .subject = z, .plates = plates, .log_density = log_density, .if_missing = ex_num(0), .id = -1};
     while (*last) last = &(*last)->next;
     *last = f;
 }
@@ -330,9 +330,15 @@ static void draw_x(const Centred *c, const Loops *loops, const InnovationChange 
         to[i] = with_fresh(to[i], loops, fresh);
     }
     Factor *f = *last = factor_beside(g, *last), *const next = f->next;
-    *f = (Factor){.id = f->id, .span = prior->span, .plates = plates, .log_density = ex_num(0), .if_missing = ex_num(0), .next = next};
+    *f = (Factor){.id = f->id,
+                  .span = prior->span,
+                  .subject = of->ref->var,
+                  .plates = plates,
+                  .log_density = ex_num(0),
+                  .if_missing = ex_num(0),
+                  .next = next};
     factor_density(g, f, d, with_fresh(of->x, loops, fresh), d->nparams, to);
-    put_written(g, prior->span, plates, with_fresh(ex_call1("log", of->coefficient), loops, fresh));
+    put_written(g, of->ref->var, prior->span, plates, with_fresh(ex_call1("log", of->coefficient), loops, fresh));
 }
 
 static void compute_z(const Centred *c, const Loops *loops, const InnovationChange *of)

@@ -100,6 +100,7 @@ static void count_mass(Graph *g, Factor *f, Expr *missing)
     Factor *m = factor_new(g, f->span, f->plates);
     m->plates.guard = f->plates.guard ? ex_call2("&&", f->plates.guard, missing) : missing;
     m->added = m->censored = true;
+    m->subject = f->value->var;
     factor_add(m, mass);
 }
 

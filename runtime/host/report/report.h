@@ -15,6 +15,7 @@ typedef enum {
     STORED_SAMPLER,    // accept_stat__ and the like
     STORED_LOG_LIK,    // of observed values
     STORED_REPLICATE,  // of observed values: y_rep
+    STORED_LOG_PRIOR,  // its terms: lprior_mu
 } GmStoredKind;
 
 typedef struct GmStoredArray {  // columns that are elements of one variable, next to each other

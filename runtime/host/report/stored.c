@@ -331,9 +331,11 @@ static GmStoredKind kind_of(const GmStored *s, const char *name, int field)
     if (strcmp(name, "lp__") == 0) return STORED_QUANTITY;
     if (ends_in(name, n, "__")) return STORED_SAMPLER;
     if (s->by_gmc && s->model)
-        return field < 0 || !s->model->state[field].on_request   ? STORED_QUANTITY
-               : s->model->state[field].on_request == GM_LOG_LIK ? STORED_LOG_LIK
-                                                                 : STORED_REPLICATE;
+        return field < 0 || !s->model->state[field].on_request     ? STORED_QUANTITY
+               : s->model->state[field].on_request == GM_LOG_LIK   ? STORED_LOG_LIK
+               : s->model->state[field].on_request == GM_LOG_PRIOR ? STORED_LOG_PRIOR
+                                                                   : STORED_REPLICATE;
+    if (strncmp(name, "lprior_", 7) == 0) return STORED_LOG_PRIOR;
     return strncmp(name, "log_lik", 7) == 0 ? STORED_LOG_LIK : ends_in(name, n, "_rep") ? STORED_REPLICATE : STORED_QUANTITY;
 }
 
@@ -533,8 +535,8 @@ static bool is_of(const GmModel *model, const ChainFile *f)
         const size_t stem = read_label(label, length, &rank, at);
         char *name = gm_format("%.*s", (int)stem, label);
         const int field = field_named(model, name);
-        const bool known =
-            ends_in(name, stem, "__") || (field >= 0 && model->state[field].rank + (model->state[field].rows_of > 0) == rank);
+        const bool known = ends_in(name, stem, "__") || strcmp(name, "lprior") == 0 ||
+                           (field >= 0 && model->state[field].rank + (model->state[field].rows_of > 0) == rank);
         free(name);
         if (!known) return false;
         label += length + 1;

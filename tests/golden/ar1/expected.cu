@@ -29,6 +29,7 @@ typedef struct State {  // of one chain
     real *y;                                 // responses, T
     wide *phi, *s2;                          // unknowns
     wide *log_lik_y, *y_rep;                 // for the draws, T
+    wide *lprior_phi, *lprior_s2, *lprior_y; // for the draws
     wide *sum_y_y_before, *sum_y_before_squared, *sum_y_observed, *count_observed, *sum_y_before_observed, // sums
         *count_observed_2, *sum_y_before_centred_squared, *sum_y_before_centred, *sum_y_centred_y_before_centred_negated,
         *sum_y_centred, *sum_y_centred_squared;
@@ -236,6 +237,12 @@ KERNEL_TEAM(jacobian_phi_s2) {
     STORE(s->log_density_phi_s2[0], lp);
 }
 
+// The log prior, one term for each unknown, in runs that request it.
+KERNEL_PRIOR(log_prior) {
+    ONE_LANE *s->lprior_phi = -0.5 * square(*s->phi) - HALF_LOG_2PI;
+    ONE_LANE *s->lprior_s2 = -3 * log(*s->s2) - 1 / *s->s2;
+}
+
 #ifndef __CUDACC_RTC__       // what follows runs on the host
 
 // phi from the law of its own statement
@@ -333,6 +340,9 @@ static void setup(GmRun *run)
 
 static void derive(GmRun *run)
 {
+    if (run->requests & GM_LOG_PRIOR) {
+        LAUNCH_TEAM(log_prior, run, 1);
+    }
     if (run->requests & GM_LOG_LIK) {
         LAUNCH_TEAM(log_likelihood, run, d->T);
     }
@@ -356,11 +366,11 @@ static void forward(GmRun *run)      // draws without data, each after what its 
 }
 
 enum {  // fields of State
-    STATE_y = 1, STATE_phi, STATE_s2, STATE_log_lik_y, STATE_y_rep, STATE_sum_y_y_before, STATE_sum_y_before_squared,
-    STATE_sum_y_observed, STATE_count_observed, STATE_sum_y_before_observed, STATE_count_observed_2,
-    STATE_sum_y_before_centred_squared, STATE_sum_y_before_centred, STATE_sum_y_centred_y_before_centred_negated,
-    STATE_sum_y_centred, STATE_sum_y_centred_squared, STATE_position_phi_s2, STATE_gradient_phi_s2,
-    STATE_log_density_phi_s2, STATE_nuts_phi_s2, STATE_moves_phi
+    STATE_y = 1, STATE_phi, STATE_s2, STATE_log_lik_y, STATE_y_rep, STATE_lprior_phi, STATE_lprior_s2, STATE_lprior_y,
+    STATE_sum_y_y_before, STATE_sum_y_before_squared, STATE_sum_y_observed, STATE_count_observed,
+    STATE_sum_y_before_observed, STATE_count_observed_2, STATE_sum_y_before_centred_squared, STATE_sum_y_before_centred,
+    STATE_sum_y_centred_y_before_centred_negated, STATE_sum_y_centred, STATE_sum_y_centred_squared, STATE_position_phi_s2,
+    STATE_gradient_phi_s2, STATE_log_density_phi_s2, STATE_nuts_phi_s2, STATE_moves_phi
 };
 
 static const GmField data_fields[] = {
@@ -376,6 +386,9 @@ static const GmField state_fields[] = {
     {.name = "s2", .type = GM_WIDE, .role = GM_PARAMETER, .offset = offsetof(State, s2), BOUNDED(0, INFINITY), .where = "model.gm:10"},
     {.name = "log_lik_y", .type = GM_WIDE, .role = GM_PREDICTED, .rank = 1, .offset = offsetof(State, log_lik_y), .on_request = GM_LOG_LIK, .where = "model.gm:13", .extent_of = {DATA_T}},
     {.name = "y_rep", .type = GM_WIDE, .role = GM_PREDICTED, .rank = 1, .offset = offsetof(State, y_rep), .on_request = GM_REPLICATES, .where = "model.gm:13", .extent_of = {DATA_T}},
+    {.name = "lprior_phi", .type = GM_WIDE, .role = GM_PREDICTED, .offset = offsetof(State, lprior_phi), .on_request = GM_LOG_PRIOR, .where = "model.gm:9"},
+    {.name = "lprior_s2", .type = GM_WIDE, .role = GM_PREDICTED, .offset = offsetof(State, lprior_s2), .on_request = GM_LOG_PRIOR, .where = "model.gm:10"},
+    {.name = "lprior_y", .type = GM_WIDE, .role = GM_PREDICTED, .offset = offsetof(State, lprior_y), .on_request = GM_LOG_PRIOR, .where = "model.gm:13"},
     {.name = "sum_y_y_before", .type = GM_WIDE, .role = GM_SUM, .offset = offsetof(State, sum_y_y_before), .shared = 2},
     {.name = "sum_y_before_squared", .type = GM_WIDE, .role = GM_SUM, .offset = offsetof(State, sum_y_before_squared), .shared = 2},
     {.name = "sum_y_observed", .type = GM_WIDE, .role = GM_SUM, .offset = offsetof(State, sum_y_observed), .shared = 2},
@@ -424,6 +437,14 @@ static void state_shape(int field, const void *data, GmShape *shape)
         break;
     }
 }
+
+// The terms of the log prior, for runs that request it.
+static const GmPrior priors[] = {
+    {.field = STATE_lprior_phi, .name = "phi"},
+    {.field = STATE_lprior_s2, .name = "s2"},
+    {.field = STATE_lprior_y, .name = "y", .missing_of = DATA_y},
+    {0},
+};
 
 // What is observed: its log-likelihood and replicates, for runs that request them.
 static const GmObserved observed[] = {
@@ -491,7 +512,7 @@ static const GmSelection selections[] = {
     {.name = "phi, s2", .coupled = 0, .fields = fields_1, .diagnostics = STATE_moves_phi, .machine = STATE_nuts_phi_s2, .latents = latents_1, .cost = cost_1},
 };
 
-GM_MODEL("ar1", "model.gm", 2, 21, 4,
-         .derive = gm_derive, .derive_chain = derive, .forward = forward, .laws = laws, .joint_as_written = 1, .refresh = refresh, .data_shape = data_shape, .state_shape = state_shape, .observed = observed, .statistics = statistics, .selections = selections, .n_selections = (int)(sizeof selections / sizeof *selections), .cost = cost_1)
+GM_MODEL("ar1", "model.gm", 2, 24, 4,
+         .derive = gm_derive, .derive_chain = derive, .forward = forward, .laws = laws, .joint_as_written = 1, .refresh = refresh, .data_shape = data_shape, .state_shape = state_shape, .priors = priors, .observed = observed, .statistics = statistics, .selections = selections, .n_selections = (int)(sizeof selections / sizeof *selections), .cost = cost_1)
 
 #endif

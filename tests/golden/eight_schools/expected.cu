@@ -36,6 +36,7 @@ typedef struct State {  // of one chain
     wide *nu_tau;                            // auxiliaries
     wide *scale_tau, *shift_mu_theta;        // of group moves
     wide *log_lik_y, *y_rep;                 // for the draws, J
+    wide *lprior_mu, *lprior_tau, *lprior_theta, *lprior_y; // for the draws
     wide *sum_inverse_sigma_squared;         // sums
     wide *position_mu_tau_theta, *gradient_mu_tau_theta, *log_density_mu_tau_theta, *nuts_mu_tau_theta, *moves_mu, // work arrays
         *non_centring_mu_tau_theta, *next_non_centring_mu_tau_theta, *centre_theta, *spread_theta, *scale_theta,
@@ -300,6 +301,16 @@ KERNEL_TEAM(jacobian_mu_tau_theta) {
     STORE(s->log_density_mu_tau_theta[0], lp);
 }
 
+// The log prior, one term for each unknown, in runs that request it.
+KERNEL_PRIOR(log_prior) {
+    ONE_LANE *s->lprior_mu = -0.02 * square(*s->mu) - 2.5283764456387727;
+    ONE_LANE *s->lprior_tau = -log1p(0.04 * square(*s->tau)) - 2.061020617723555;
+    wide lp3 = 0;
+    const wide inverse_tau_squared = 1 / square(*s->tau), log_tau = log(*s->tau);
+    SUM_ALONG (j, d->J, &lp3) lp3 += -0.5 * inverse_tau_squared * square(s->theta[j] - *s->mu) - log_tau - HALF_LOG_2PI;
+    ONE_LANE *s->lprior_theta = lp3;
+}
+
 #ifndef __CUDACC_RTC__       // what follows runs on the host
 
 // mu from the law of its own statement
@@ -435,6 +446,9 @@ static void setup(GmRun *run)
 
 static void derive(GmRun *run)
 {
+    if (run->requests & GM_LOG_PRIOR) {
+        LAUNCH_TEAM(log_prior, run, d->J);
+    }
     if (run->requests & GM_LOG_LIK) {
         LAUNCH_TEAM(log_likelihood, run, d->J);
     }
@@ -460,10 +474,10 @@ static void forward(GmRun *run)      // draws without data, each after what its 
 
 enum {  // fields of State
     STATE_y = 1, STATE_mu, STATE_tau, STATE_theta, STATE_nu_tau, STATE_scale_tau, STATE_shift_mu_theta, STATE_log_lik_y,
-    STATE_y_rep, STATE_sum_inverse_sigma_squared, STATE_position_mu_tau_theta, STATE_gradient_mu_tau_theta,
-    STATE_log_density_mu_tau_theta, STATE_nuts_mu_tau_theta, STATE_moves_mu, STATE_non_centring_mu_tau_theta,
-    STATE_next_non_centring_mu_tau_theta, STATE_centre_theta, STATE_spread_theta, STATE_scale_theta,
-    STATE_slope_centre_theta, STATE_slope_spread_theta
+    STATE_y_rep, STATE_lprior_mu, STATE_lprior_tau, STATE_lprior_theta, STATE_lprior_y, STATE_sum_inverse_sigma_squared,
+    STATE_position_mu_tau_theta, STATE_gradient_mu_tau_theta, STATE_log_density_mu_tau_theta, STATE_nuts_mu_tau_theta,
+    STATE_moves_mu, STATE_non_centring_mu_tau_theta, STATE_next_non_centring_mu_tau_theta, STATE_centre_theta,
+    STATE_spread_theta, STATE_scale_theta, STATE_slope_centre_theta, STATE_slope_spread_theta
 };
 
 static const GmField data_fields[] = {
@@ -485,6 +499,10 @@ static const GmField state_fields[] = {
     {.name = "shift_mu_theta", .type = GM_WIDE, .role = GM_SUM, .offset = offsetof(State, shift_mu_theta), .where = "model.gm:10"},
     {.name = "log_lik_y", .type = GM_WIDE, .role = GM_PREDICTED, .rank = 1, .offset = offsetof(State, log_lik_y), .on_request = GM_LOG_LIK, .where = "model.gm:17", .extent_of = {DATA_J}},
     {.name = "y_rep", .type = GM_WIDE, .role = GM_PREDICTED, .rank = 1, .offset = offsetof(State, y_rep), .on_request = GM_REPLICATES, .where = "model.gm:17", .extent_of = {DATA_J}},
+    {.name = "lprior_mu", .type = GM_WIDE, .role = GM_PREDICTED, .offset = offsetof(State, lprior_mu), .on_request = GM_LOG_PRIOR, .where = "model.gm:10"},
+    {.name = "lprior_tau", .type = GM_WIDE, .role = GM_PREDICTED, .offset = offsetof(State, lprior_tau), .on_request = GM_LOG_PRIOR, .where = "model.gm:11"},
+    {.name = "lprior_theta", .type = GM_WIDE, .role = GM_PREDICTED, .offset = offsetof(State, lprior_theta), .on_request = GM_LOG_PRIOR, .where = "model.gm:14"},
+    {.name = "lprior_y", .type = GM_WIDE, .role = GM_PREDICTED, .offset = offsetof(State, lprior_y), .on_request = GM_LOG_PRIOR, .where = "model.gm:17"},
     {.name = "sum_inverse_sigma_squared", .type = GM_WIDE, .role = GM_SUM, .offset = offsetof(State, sum_inverse_sigma_squared), .shared = 1},
     {.name = "position_mu_tau_theta", .type = GM_WIDE, .role = GM_SUM, .rank = 1, .offset = offsetof(State, position_mu_tau_theta)},
     {.name = "gradient_mu_tau_theta", .type = GM_WIDE, .role = GM_SUM, .rank = 1, .offset = offsetof(State, gradient_mu_tau_theta)},
@@ -534,6 +552,15 @@ static void state_shape(int field, const void *data, GmShape *shape)
         break;
     }
 }
+
+// The terms of the log prior, for runs that request it.
+static const GmPrior priors[] = {
+    {.field = STATE_lprior_mu, .name = "mu"},
+    {.field = STATE_lprior_tau, .name = "tau"},
+    {.field = STATE_lprior_theta, .name = "theta"},
+    {.field = STATE_lprior_y, .name = "y", .missing_of = DATA_y},
+    {0},
+};
 
 // What is observed: its log-likelihood and replicates, for runs that request them.
 static const GmObserved observed[] = {
@@ -594,7 +621,7 @@ static const GmSelection selections[] = {
     {.name = "mu, tau, theta", .coupled = 0, .fields = fields_1, .diagnostics = STATE_moves_mu, .machine = STATE_nuts_mu_tau_theta, .latents = latents_1, .cost = cost_1},
 };
 
-GM_MODEL("eight_schools", "model.gm", 3, 22, 8,
-         .derive = gm_derive, .derive_chain = derive, .forward = forward, .laws = laws, .joint_as_written = 1, .data_shape = data_shape, .state_shape = state_shape, .observed = observed, .statistics = statistics, .selections = selections, .n_selections = (int)(sizeof selections / sizeof *selections), .cost = cost_1)
+GM_MODEL("eight_schools", "model.gm", 3, 26, 8,
+         .derive = gm_derive, .derive_chain = derive, .forward = forward, .laws = laws, .joint_as_written = 1, .data_shape = data_shape, .state_shape = state_shape, .priors = priors, .observed = observed, .statistics = statistics, .selections = selections, .n_selections = (int)(sizeof selections / sizeof *selections), .cost = cost_1)
 
 #endif

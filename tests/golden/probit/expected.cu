@@ -34,6 +34,7 @@ typedef struct State {  // of one chain
     real *z_y;                               // auxiliaries, N
     wide *log_lik_y;                         // for the draws, N
     int *y_rep;                              // for the draws, N
+    wide *lprior_alpha, *lprior_beta, *lprior_y; // for the draws
     wide *sum_X_by_column;                   // sums, p
     wide *sum_X_X;                           // sums, p x p
     wide *rows_beta;                         // sums of rows of X times weights
@@ -293,6 +294,14 @@ KERNEL_TEAM(place_alpha_beta) {
     ALONG (e, d->p) s->beta[e] = s->joint_alpha_beta[1 + e];
 }
 
+// The log prior, one term for each unknown, in runs that request it.
+KERNEL_PRIOR(log_prior) {
+    ONE_LANE *s->lprior_alpha = -0.02 * square(*s->alpha) - 2.5283764456387727;
+    wide lp2 = 0;
+    SUM_ALONG (i, d->p, &lp2) lp2 += -0.08 * square(s->beta[i]) - 1.8352292650788278;
+    ONE_LANE *s->lprior_beta = lp2;
+}
+
 #ifndef __CUDACC_RTC__       // what follows runs on the host
 
 // alpha from the law of its own statement
@@ -422,6 +431,9 @@ static void setup(GmRun *run)
 
 static void derive(GmRun *run)
 {
+    if (run->requests & GM_LOG_PRIOR) {
+        LAUNCH_TEAM(log_prior, run, d->p);
+    }
     if (run->requests & GM_LOG_LIK) {
         LAUNCH_ROWS_ONLY(predict_X_beta, run, d->N, d->p, d->X, beta);
         LAUNCH_TEAM(log_likelihood, run, d->N);
@@ -449,11 +461,12 @@ static void forward(GmRun *run)      // draws without data, each after what its 
 }
 
 enum {  // fields of State
-    STATE_y = 1, STATE_alpha, STATE_beta, STATE_z_y, STATE_log_lik_y, STATE_y_rep, STATE_sum_X_by_column, STATE_sum_X_X,
-    STATE_rows_beta, STATE_scale_of_z_y, STATE_precision_alpha_beta, STATE_shift_alpha_beta, STATE_joint_alpha_beta,
-    STATE_rows_of_alpha_beta, STATE_target_alpha_beta, STATE_diagonal_alpha_beta, STATE_system_alpha_beta,
-    STATE_position_alpha_beta, STATE_gradient_alpha_beta, STATE_log_density_alpha_beta, STATE_nuts_alpha_beta,
-    STATE_moves_alpha, STATE_weight_alpha_beta_1, STATE_rows_beta_2, STATE_X_beta
+    STATE_y = 1, STATE_alpha, STATE_beta, STATE_z_y, STATE_log_lik_y, STATE_y_rep, STATE_lprior_alpha, STATE_lprior_beta,
+    STATE_lprior_y, STATE_sum_X_by_column, STATE_sum_X_X, STATE_rows_beta, STATE_scale_of_z_y, STATE_precision_alpha_beta,
+    STATE_shift_alpha_beta, STATE_joint_alpha_beta, STATE_rows_of_alpha_beta, STATE_target_alpha_beta,
+    STATE_diagonal_alpha_beta, STATE_system_alpha_beta, STATE_position_alpha_beta, STATE_gradient_alpha_beta,
+    STATE_log_density_alpha_beta, STATE_nuts_alpha_beta, STATE_moves_alpha, STATE_weight_alpha_beta_1, STATE_rows_beta_2,
+    STATE_X_beta
 };
 
 static const GmField data_fields[] = {
@@ -474,6 +487,9 @@ static const GmField state_fields[] = {
     {.name = "z_y", .type = GM_REAL, .role = GM_AUXILIARY, .rank = 1, .offset = offsetof(State, z_y), .where = "model.gm:14", .extent_of = {DATA_N}},
     {.name = "log_lik_y", .type = GM_WIDE, .role = GM_PREDICTED, .rank = 1, .offset = offsetof(State, log_lik_y), .on_request = GM_LOG_LIK, .where = "model.gm:14", .extent_of = {DATA_N}},
     {.name = "y_rep", .type = GM_INT, .role = GM_PREDICTED, .rank = 1, .offset = offsetof(State, y_rep), .on_request = GM_REPLICATES, .where = "model.gm:14", .extent_of = {DATA_N}},
+    {.name = "lprior_alpha", .type = GM_WIDE, .role = GM_PREDICTED, .offset = offsetof(State, lprior_alpha), .on_request = GM_LOG_PRIOR, .where = "model.gm:10"},
+    {.name = "lprior_beta", .type = GM_WIDE, .role = GM_PREDICTED, .offset = offsetof(State, lprior_beta), .on_request = GM_LOG_PRIOR, .where = "model.gm:11"},
+    {.name = "lprior_y", .type = GM_WIDE, .role = GM_PREDICTED, .offset = offsetof(State, lprior_y), .on_request = GM_LOG_PRIOR, .where = "model.gm:14"},
     {.name = "sum_X_by_column", .type = GM_WIDE, .role = GM_SUM, .rank = 1, .offset = offsetof(State, sum_X_by_column), .shared = 1, .in_place_of = 1},
     {.name = "sum_X_X", .type = GM_WIDE, .role = GM_SUM, .rank = 2, .offset = offsetof(State, sum_X_X), .shared = 1, .in_place_of = 1},
     {.name = "rows_beta", .type = GM_WIDE, .role = GM_SUM, .rank = 1, .offset = offsetof(State, rows_beta)},
@@ -569,6 +585,14 @@ static void state_shape(int field, const void *data, GmShape *shape)
     }
 }
 
+// The terms of the log prior, for runs that request it.
+static const GmPrior priors[] = {
+    {.field = STATE_lprior_alpha, .name = "alpha"},
+    {.field = STATE_lprior_beta, .name = "beta"},
+    {.field = STATE_lprior_y, .name = "y", .missing_of = DATA_y},
+    {0},
+};
+
 // What is observed: its log-likelihood and replicates, for runs that request them.
 static const GmObserved observed[] = {
     {.where = "model.gm:14", .name = "y", .data = DATA_y, .log_lik = STATE_log_lik_y, .replicate = STATE_y_rep},
@@ -618,7 +642,7 @@ static const GmSelection selections[] = {
     {.name = "alpha, beta", .coupled = 0, .fields = fields_1, .diagnostics = STATE_moves_alpha, .machine = STATE_nuts_alpha_beta, .latents = latents_1, .cost = cost_1},
 };
 
-GM_MODEL("probit", "model.gm", 4, 25, 4,
-         .derive = gm_derive, .derive_chain = derive, .forward = forward, .laws = laws, .joint_as_written = 1, .row_bytes = row_bytes, .row_width = row_width, .data_shape = data_shape, .state_shape = state_shape, .observed = observed, .statistics = statistics, .selections = selections, .n_selections = (int)(sizeof selections / sizeof *selections), .cost = cost_1)
+GM_MODEL("probit", "model.gm", 4, 28, 4,
+         .derive = gm_derive, .derive_chain = derive, .forward = forward, .laws = laws, .joint_as_written = 1, .row_bytes = row_bytes, .row_width = row_width, .data_shape = data_shape, .state_shape = state_shape, .priors = priors, .observed = observed, .statistics = statistics, .selections = selections, .n_selections = (int)(sizeof selections / sizeof *selections), .cost = cost_1)
 
 #endif

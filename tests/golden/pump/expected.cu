@@ -34,6 +34,7 @@ typedef struct State {  // of one chain
     wide *scale_b;                           // of group moves
     wide *log_lik_y;                         // for the draws, N
     int *y_rep;                              // for the draws, N
+    wide *lprior_b, *lprior_theta, *lprior_y; // for the draws
     wide *sum_y;                             // sums
     wide *position_b_theta, *gradient_b_theta, *log_density_b_theta, *nuts_b_theta, *moves_b; // work arrays
 } State;
@@ -214,6 +215,15 @@ KERNEL_TEAM(jacobian_b_theta) {
     STORE(s->log_density_b_theta[0], lp);
 }
 
+// The log prior, one term for each unknown, in runs that request it.
+KERNEL_PRIOR(log_prior) {
+    ONE_LANE *s->lprior_b = -*s->b - 0.9 * log(*s->b) - 2.2527126517342055;
+    wide lp2 = 0;
+    const wide log_b = log(*s->b);
+    SUM_ALONG (i, d->N, &lp2) lp2 += 1.8 * log_b + 0.8 * log(s->theta[i]) - *s->b * s->theta[i] + 0.07108387291437215;
+    ONE_LANE *s->lprior_theta = lp2;
+}
+
 #ifndef __CUDACC_RTC__       // what follows runs on the host
 
 // b from the law of its own statement
@@ -323,6 +333,9 @@ static void setup(GmRun *run)
 
 static void derive(GmRun *run)
 {
+    if (run->requests & GM_LOG_PRIOR) {
+        LAUNCH_TEAM(log_prior, run, d->N);
+    }
     if (run->requests & GM_LOG_LIK) {
         LAUNCH_TEAM(log_likelihood, run, d->N);
     }
@@ -346,8 +359,9 @@ static void forward(GmRun *run)      // draws without data, each after what its 
 }
 
 enum {  // fields of State
-    STATE_y = 1, STATE_b, STATE_theta, STATE_scale_b, STATE_log_lik_y, STATE_y_rep, STATE_sum_y, STATE_position_b_theta,
-    STATE_gradient_b_theta, STATE_log_density_b_theta, STATE_nuts_b_theta, STATE_moves_b
+    STATE_y = 1, STATE_b, STATE_theta, STATE_scale_b, STATE_log_lik_y, STATE_y_rep, STATE_lprior_b, STATE_lprior_theta,
+    STATE_lprior_y, STATE_sum_y, STATE_position_b_theta, STATE_gradient_b_theta, STATE_log_density_b_theta,
+    STATE_nuts_b_theta, STATE_moves_b
 };
 
 static const GmField data_fields[] = {
@@ -366,6 +380,9 @@ static const GmField state_fields[] = {
     {.name = "scale_b", .type = GM_WIDE, .role = GM_SUM, .offset = offsetof(State, scale_b), BOUNDED(0, INFINITY), .where = "model.gm:10"},
     {.name = "log_lik_y", .type = GM_WIDE, .role = GM_PREDICTED, .rank = 1, .offset = offsetof(State, log_lik_y), .on_request = GM_LOG_LIK, .where = "model.gm:14", .extent_of = {DATA_N}},
     {.name = "y_rep", .type = GM_INT, .role = GM_PREDICTED, .rank = 1, .offset = offsetof(State, y_rep), .on_request = GM_REPLICATES, .where = "model.gm:14", .extent_of = {DATA_N}},
+    {.name = "lprior_b", .type = GM_WIDE, .role = GM_PREDICTED, .offset = offsetof(State, lprior_b), .on_request = GM_LOG_PRIOR, .where = "model.gm:10"},
+    {.name = "lprior_theta", .type = GM_WIDE, .role = GM_PREDICTED, .offset = offsetof(State, lprior_theta), .on_request = GM_LOG_PRIOR, .where = "model.gm:11"},
+    {.name = "lprior_y", .type = GM_WIDE, .role = GM_PREDICTED, .offset = offsetof(State, lprior_y), .on_request = GM_LOG_PRIOR, .where = "model.gm:14"},
     {.name = "sum_y", .type = GM_WIDE, .role = GM_SUM, .offset = offsetof(State, sum_y), .shared = 2},
     {.name = "position_b_theta", .type = GM_WIDE, .role = GM_SUM, .rank = 1, .offset = offsetof(State, position_b_theta)},
     {.name = "gradient_b_theta", .type = GM_WIDE, .role = GM_SUM, .rank = 1, .offset = offsetof(State, gradient_b_theta)},
@@ -407,6 +424,14 @@ static void state_shape(int field, const void *data, GmShape *shape)
         break;
     }
 }
+
+// The terms of the log prior, for runs that request it.
+static const GmPrior priors[] = {
+    {.field = STATE_lprior_b, .name = "b"},
+    {.field = STATE_lprior_theta, .name = "theta"},
+    {.field = STATE_lprior_y, .name = "y", .missing_of = DATA_y},
+    {0},
+};
 
 // What is observed: its log-likelihood and replicates, for runs that request them.
 static const GmObserved observed[] = {
@@ -459,7 +484,7 @@ static const GmSelection selections[] = {
     {.name = "b, theta", .coupled = 0, .fields = fields_1, .diagnostics = STATE_moves_b, .machine = STATE_nuts_b_theta, .latents = latents_1, .cost = cost_1},
 };
 
-GM_MODEL("pump", "model.gm", 3, 12, 5,
-         .derive = gm_derive, .derive_chain = derive, .forward = forward, .laws = laws, .joint_as_written = 1, .refresh = refresh, .data_shape = data_shape, .state_shape = state_shape, .observed = observed, .statistics = statistics, .selections = selections, .n_selections = (int)(sizeof selections / sizeof *selections), .cost = cost_1)
+GM_MODEL("pump", "model.gm", 3, 15, 5,
+         .derive = gm_derive, .derive_chain = derive, .forward = forward, .laws = laws, .joint_as_written = 1, .refresh = refresh, .data_shape = data_shape, .state_shape = state_shape, .priors = priors, .observed = observed, .statistics = statistics, .selections = selections, .n_selections = (int)(sizeof selections / sizeof *selections), .cost = cost_1)
 
 #endif
