@@ -50,7 +50,7 @@ def same_line(a, b, summary):
     if a == b:
         return True
     x, y = a.split(), b.split()
-    if summary and len(x) > len(COLUMNS) and len(y) == len(x):
+    if summary and len(x) > len(COLUMNS) and len(y) == len(x) and not a.startswith(("Sampler: ", "Warning: ")):
         k = len(x) - len(COLUMNS)
         return x[:k] == y[:k] and same_row(x[k:], y[k:])
     a, b = (PROPORTION.sub("about as", TIMES.sub("TIME", line)) for line in (a, b))
