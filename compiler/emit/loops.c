@@ -347,13 +347,15 @@ static bool is_brief(const Out *o, const Node *n)
 
 enum { SHORT_TERM = 25 };  // of an expression
 
-// A sum and the loop that adds it up are one line, if that is short: `real a = 0; for (..) a += ..;`
+// A sum and the loop that adds it up are one line, if that is short: `real a = 0; for (..) a += ..;`, or begin on one.
 bool begins_sum(const Out *o, const Node *n)
 {
     const Node *loop = n->next;
-    return n->kind == NODE_LET && n->let.grows && n->let.value && loop && loop->kind == NODE_LOOP && loop->loop.ntotals == 1 &&
-           loop->loop.total[0] == n->let.local && is_brief(o, loop) && loop->body->kind == NODE_ASSIGN && !loop->body->assign.drawn &&
-           loop->body->assign.value->size <= SHORT_TERM;
+    if (n->kind != NODE_LET || !n->let.grows || !n->let.value || !loop || loop->kind != NODE_LOOP || loop->loop.ntotals != 1 ||
+        loop->loop.total[0] != n->let.local)
+        return false;
+    if (!is_brief(o, loop)) return loop->loop.how == SHARE_SUM_ALONG && !loop->loop.order && !o->g->lesson;
+    return loop->body->kind == NODE_ASSIGN && !loop->body->assign.drawn && loop->body->assign.value->size <= SHORT_TERM;
 }
 
 void emit_loop(Out *o, const Node *n)

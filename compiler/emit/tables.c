@@ -157,7 +157,7 @@ static Sort sort_of(const Var *v)
     case VAR_LET:
     case VAR_DERIVED:
     case VAR_SERIES: return DEFINITIONS;
-    case VAR_PREDICTED: return PREDICTIONS;
+    case VAR_PREDICTED: return v->on_request == REQUEST_LOG_PRIOR ? WORK : PREDICTIONS;
     case VAR_SUM: return v->sum ? SUMS : WORK;
     case VAR_PATTERN:
     case VAR_ELEMENT: break;

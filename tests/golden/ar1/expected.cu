@@ -29,11 +29,11 @@ typedef struct State {  // of one chain
     real *y;                                 // responses, T
     wide *phi, *s2;                          // unknowns
     wide *log_lik_y, *y_rep;                 // for the draws, T
-    wide *lprior_phi, *lprior_s2, *lprior_y; // for the draws
     wide *sum_y_y_before, *sum_y_before_squared, *sum_y_observed, *count_observed, *sum_y_before_observed, // sums
         *count_observed_2, *sum_y_before_centred_squared, *sum_y_before_centred, *sum_y_centred_y_before_centred_negated,
         *sum_y_centred, *sum_y_centred_squared;
-    wide *position_phi_s2, *gradient_phi_s2, *log_density_phi_s2, *nuts_phi_s2, *moves_phi; // work arrays
+    wide *lprior_phi, *lprior_s2, *lprior_y, *position_phi_s2, *gradient_phi_s2, *log_density_phi_s2, *nuts_phi_s2, // work arrays
+        *moves_phi;
 } State;
 
 enum { VAR_NONE, VAR_y, VAR_phi, VAR_s2, VAR_log_lik_y, VAR_y_rep };  // streams of random numbers

@@ -36,11 +36,11 @@ typedef struct State {  // of one chain
     wide *nu_tau;                            // auxiliaries
     wide *scale_tau, *shift_mu_theta;        // of group moves
     wide *log_lik_y, *y_rep;                 // for the draws, J
-    wide *lprior_mu, *lprior_tau, *lprior_theta, *lprior_y; // for the draws
     wide *sum_inverse_sigma_squared;         // sums
-    wide *position_mu_tau_theta, *gradient_mu_tau_theta, *log_density_mu_tau_theta, *nuts_mu_tau_theta, *moves_mu, // work arrays
-        *non_centring_mu_tau_theta, *next_non_centring_mu_tau_theta, *centre_theta, *spread_theta, *scale_theta,
-        *slope_centre_theta, *slope_spread_theta;
+    wide *lprior_mu, *lprior_tau, *lprior_theta, *lprior_y, *position_mu_tau_theta, *gradient_mu_tau_theta, // work arrays
+        *log_density_mu_tau_theta, *nuts_mu_tau_theta, *moves_mu, *non_centring_mu_tau_theta,
+        *next_non_centring_mu_tau_theta, *centre_theta, *spread_theta, *scale_theta, *slope_centre_theta,
+        *slope_spread_theta;
 } State;
 
 enum {  // streams of random numbers

@@ -34,12 +34,11 @@ typedef struct State {  // of one chain
     real *z_y;                               // auxiliaries, N
     wide *log_lik_y;                         // for the draws, N
     int *y_rep;                              // for the draws, N
-    wide *lprior_alpha, *lprior_beta, *lprior_y; // for the draws
     wide *sum_X_by_column;                   // sums, p
     wide *sum_X_X;                           // sums, p x p
+    wide *lprior_alpha, *lprior_beta, *lprior_y, *scale_of_z_y, *joint_alpha_beta, *target_alpha_beta, *diagonal_alpha_beta, // work arrays
+        *position_alpha_beta, *gradient_alpha_beta, *log_density_alpha_beta, *nuts_alpha_beta, *moves_alpha, *rows_beta_2;
     wide *rows_beta;                         // sums of rows of X times weights
-    wide *scale_of_z_y, *joint_alpha_beta, *target_alpha_beta, *diagonal_alpha_beta, *position_alpha_beta, // work arrays
-        *gradient_alpha_beta, *log_density_alpha_beta, *nuts_alpha_beta, *moves_alpha, *rows_beta_2;
     solve *precision_alpha_beta, *shift_alpha_beta, *rows_of_alpha_beta, *system_alpha_beta; // work arrays
     real *weight_alpha_beta_1;               // work arrays
     real *X_beta;                            // X times beta

@@ -34,9 +34,9 @@ typedef struct State {  // of one chain
     wide *scale_b;                           // of group moves
     wide *log_lik_y;                         // for the draws, N
     int *y_rep;                              // for the draws, N
-    wide *lprior_b, *lprior_theta, *lprior_y; // for the draws
     wide *sum_y;                             // sums
-    wide *position_b_theta, *gradient_b_theta, *log_density_b_theta, *nuts_b_theta, *moves_b; // work arrays
+    wide *lprior_b, *lprior_theta, *lprior_y, *position_b_theta, *gradient_b_theta, *log_density_b_theta, *nuts_b_theta, // work arrays
+        *moves_b;
 } State;
 
 enum { VAR_NONE, VAR_y, VAR_b, VAR_theta, VAR_scale_b, VAR_log_lik_y, VAR_y_rep };  // streams of random numbers
