@@ -212,7 +212,7 @@ format:
 # ---- a first look ----
 
 demo: need-build
-	$(Q)$(MAKE) --no-print-directory all
+	$(Q)$(MAKE) --no-print-directory -j$(shell nproc) all
 	$(BUILD)/gmc examples/horseshoe_probit/horseshoe_probit.gm -o $(BUILD)/horseshoe_probit
 	cd examples/horseshoe_probit && ../../$(BUILD)/horseshoe_probit emails.csv X=emails.csv:make-capitalTotal \
 	    --samples 5000 --params alpha,tau,beta --seed 1 --overwrite -o ../../$(BUILD)/draws

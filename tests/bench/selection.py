@@ -7,7 +7,8 @@ programs choose for themselves (docs/performance.md).
 A NAME is a part of the name of a folder of tests/bench/selection, an example or an oracle; without one all are run, in some 3 hours of a
 core. 4 chains of 1000 sweeps of warm-up and 2000 draws, one thread. Of a run: what was taken, the share of divergent transitions, the
 smaller of bulk and tail effective sizes of the slowest of all columns but lp__ (Vehtari et al. 2021), processor time without summary (the
-best of two or, below 0.05 s, five runs, if short), and R-hat. A method that does not end in time counts as one with no effective draws.
+best of five, three or two runs, if below 0.05, 1 or 5 s), and R-hat. Of two runs on one core each is slower, not by the same: a job
+a core. A method that does not end in time counts as one with no effective draws.
 --long adds a run of 20,000 draws a chain by the method that mixes better. Where its R-hat is below 1.005, and that of a default run below
 1.02, their means must agree to 4.5 Monte Carlo errors: of 2500 means one or two in a hundred reports ring falsely. Results are kept in FILE
 (build/selection.json), so that methods and seeds can be added; a run there is not repeated. Models whose chains may be in different modes
@@ -114,7 +115,7 @@ def measure(program, folder, data, method, seed, timeout):
         seconds, _ = call(command + ["--no-summary", "-q"], folder, timeout)
     except TimeoutError:
         return {"seconds": timeout, "least": 0.0, "rhat": 9.0, "taken": "-", "divergent": 0.0, "said": [], "means": {}}
-    for _ in range(4 if seconds < 0.05 else 1 if seconds < 0.3 else 0):
+    for _ in range(4 if seconds < 0.05 else 2 if seconds < 1 else 1 if seconds < 5 else 0):
         seconds = min(seconds, call(command + ["--no-summary", "-q"], folder, timeout)[0])
     _, text = call(command + ["--summary", "all", "-q"], folder, timeout)
     rows = rows_of(text)

@@ -327,7 +327,8 @@ def factors(e1, e2):                             # each response has a standard 
 
 def says(said, scales):
     """Whether each scale is drawn with a joint normal integrated out."""
-    drawn = set(", ".join(re.findall("after (.*) with the joint normal integrated out", said)).split(", "))
+    before = "On a CPU (.*) (?:is|are) slice sampled before it, with the joint normal integrated out"
+    drawn = set(", ".join(re.findall(before, said)).split(", "))
     return {k.split(".")[0] for k in scales} <= drawn
 
 
