@@ -400,8 +400,8 @@ typedef struct GmModel {
     void (*state_shape)(int field, const void *data, GmShape *out);
     const GmFactor *factors;          // that a start may lie outside of; the last one has no text. NULL: none
     const GmDefinition *definitions;  // the last one has no name
-    const GmObserved *observed;       // the last one has no place (where). NULL: none
     const GmPrior *priors;            // the last one has no field. NULL: none
+    const GmObserved *observed;       // the last one has no place (where). NULL: none
     const GmStatistic *statistics;    // that updates read; the last one has no text. NULL: none
     const GmLabels *labels;           // NULL: there are none
     const GmSelection *selections;
