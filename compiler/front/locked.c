@@ -16,10 +16,17 @@
 //
 // Needs: parsed.     Gives: statements.     Keeps: all others.
 #include <math.h>
+#include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 #include "check.h"
 
 enum { FEW = 9 };  // as MOST_DEARER of graph/rewrite/trees.c
+
+typedef struct Named {  // a statement that declares a name, or is about it
+    const char *name;
+    Stmt *stmt;
+} Named;
 
 typedef struct Locked {
     Arena *a;
@@ -27,6 +34,8 @@ typedef struct Locked {
     Model *m;
     const Library *lib;
     List stmts;  // all but blocks, loops and choices
+    Named *named;
+    int nnamed;  // by name
 } Locked;
 
 static void list_stmts(Locked *l, Stmt *s)
@@ -45,12 +54,38 @@ static bool is_about(const Stmt *s, const char *name)
 
 static bool is_declared(const Stmt *s, const char *name) { return s->kind == STMT_DECLARE && s->decl && s->decl->name == name; }
 
+static int by_name(const void *a, const void *b)
+{
+    const uintptr_t x = (uintptr_t)((const Named *)a)->name, y = (uintptr_t)((const Named *)b)->name;
+    return x < y ? -1 : x > y;
+}
+
+static void name_stmts(Locked *l)
+{
+    l->named = NEW_N(l->a, Named, 2 * l->stmts.n + 1);
+    for (int i = 0; i < l->stmts.n; i++) {
+        Stmt *s = l->stmts.item[i];
+        Ast *root = s->lhs ? place_root(s->lhs) : NULL;
+        if (root) l->named[l->nnamed++] = (Named){root->name, s};
+        if (s->kind == STMT_DECLARE && s->decl) l->named[l->nnamed++] = (Named){s->decl->name, s};
+    }
+    qsort(l->named, (size_t)l->nnamed, sizeof *l->named, by_name);
+}
+
+// The first of the statements of a name, which follow each other.
+static const Named *first_named(const Locked *l, const char *name)
+{
+    const Named *at = l->nnamed ? bsearch(&(Named){.name = name}, l->named, (size_t)l->nnamed, sizeof *l->named, by_name) : NULL;
+    while (at && at > l->named && at[-1].name == name) at--;
+    return at;
+}
+
 // The only statement about a name, which draws it; NULL: there are others, or a written type.
 static Stmt *only_draw(const Locked *l, const char *name)
 {
     Stmt *only = NULL;
-    for (int i = 0; i < l->stmts.n; i++) {
-        Stmt *s = l->stmts.item[i];
+    for (const Named *n = first_named(l, name); n && n < l->named + l->nnamed && n->name == name; n++) {
+        Stmt *s = n->stmt;
         if (is_declared(s, name)) return NULL;
         if (!is_about(s, name)) continue;
         if (only || s->kind != STMT_TILDE || !s->dist || s->weights || s->truncated || s->decl ||
@@ -283,6 +318,7 @@ void front_free_counts(Arena *a, Model *m, const Library *lib, Diags *d)
 {
     Locked l = {.a = a, .d = d, .m = m, .lib = lib};
     for (Block *b = m->blocks; b; b = b->next) list_stmts(&l, b->body);
+    name_stmts(&l);
     for (int i = 0; i < l.stmts.n; i++) {
         Stmt *s = l.stmts.item[i];
         List labels = {0};
