@@ -464,7 +464,7 @@ static bool all_there(const GmData *d, const GmModel *m, int n_inputs, const GmL
         if (later && field->needed_for) gm_error("  %-40s %s; it may not be left out: %s", declared, place(field), field->needed_for);
         else
             gm_error("  %-40s %s%s%s%s%s", declared, place(field), near ? "; there is a `" : "", near ? near : "", near ? "`" : "",
-                     is_extent(m, f) ? "; or from the size of an array" : "");
+                 is_extent(m, f) ? "; or from the size of an array" : "");
         free(declared);
     }
     if (!n_inputs) gm_error("give them as data.json, table.csv, NAME=file.npy or NAME=number; --help has more");

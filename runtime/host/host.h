@@ -1025,7 +1025,7 @@ typedef struct GmCalibrated {
     void *of;
     long columns;
     const char *const *label;
-    bool *compared;                                      // columns that have ranks
+    bool *compared;  // columns that have ranks
     int (*simulate)(void *of, long sim, double *truth);  // truth: by column, NaN where it is known later
     // draws: [kept][column]; truth: what of it depends on the data
     int (*fit)(void *of, long sim, long samples, int thin, double *truth, const double **draws);

@@ -1,7 +1,7 @@
 # files.R GMC DRAWS_1.csv ... -- files of NUTS in R, by the rules by which cmdstanr reads those of CmdStan (manual of read_cmdstan_csv):
 # settings are the lines `# name = value`; the sampler's own columns end with __, lp__ apart; what follows `Step size =` and the line after
 # `inverse mass matrix` is the adaptation; `Elapsed Time` has the times; beta.1.2 is beta[1,2]. Then posterior's summary must be that of
-# `gmc summary`.
+# `gmc summary` to ten digits: both are the same sums of doubles in another order.
 suppressPackageStartupMessages({library(posterior); library(jsonlite)})
 arguments <- commandArgs(trailingOnly = TRUE)
 gmc <- arguments[1]
@@ -39,7 +39,7 @@ for (r in read) {
     s <- r$settings
     check(identical(colnames(r$x), own), "all chains have the same columns")
     check(as.integer(s$num_samples) / as.integer(s$thin) == nrow(r$x), "num_samples of the header are there")
-    check(s$method == "sample" && s$algorithm == "hmc" && s$engine == "nuts" && s$metric == "diag_e", "the settings are those of NUTS")
+    check(s$method == "sample" && s$algorithm == "hmc" && s$engine == "nuts" && s$metric %in% c("diag_e", "dense_e"), "the settings are those of NUTS")
     check(r$stepsize > 0 && nearly(r$x[, "stepsize__"], rep(r$stepsize, nrow(r$x)), 1e-12), "the step size is that of the draws")
     check(length(r$metric) > 0 && all(r$metric > 0), "the inverse metric is there, and positive")
     check(length(r$seconds) == 3 && all(r$seconds > 0) && abs(r$seconds[1] + r$seconds[2] - r$seconds[3]) < 0.01, "three times are there")

@@ -97,8 +97,8 @@ KERNEL_TEAM(transform_phi_s2) {
 }
 
 // (phi, s2): drawn jointly by Hamiltonian Monte Carlo     model.gm:9
-//   the warm-up tries it beside their Gibbs updates; it is taken if what mixes worst then has clearly more effective draws for the same
-//       work
+//   a trial in warm-up compares it with their Gibbs updates; it is taken if the unknown that mixes worst has clearly more effective draws
+//       for the same work by it
 //   log density += -log(2*pi())/2 - 1/2*phi^2
 //   log density += -3*log(s2) - (1/s2)
 //   log density += -log(2*pi())/2 - 1/2*log(s2) - 1/2*(y[t] - phi*y[t - 1])^2/s2   over t in 2:T

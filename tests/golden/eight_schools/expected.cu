@@ -174,8 +174,8 @@ KERNEL_TEAM(transform_mu_tau_theta) {
 }
 
 // (mu, tau, theta): drawn jointly by Hamiltonian Monte Carlo     model.gm:10
-//   the warm-up tries it beside their Gibbs updates; it is taken if what mixes worst then has clearly more effective draws for the same
-//       work
+//   a trial in warm-up compares it with their Gibbs updates; it is taken if the unknown that mixes worst has clearly more effective draws
+//       for the same work by it
 //   log density += -2.52837644563877 - 0.02*mu^2
 //   log density += -2.06102061772356 - log1p(0.04*tau^2)
 //   log density += -log(2*pi())/2 - 1/2*(theta[j] - mu)^2/tau^2 - log(tau)   over j in 1:J

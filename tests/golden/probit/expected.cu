@@ -169,8 +169,8 @@ KERNEL_TEAM(transform_alpha_beta) {
 }
 
 // (alpha, beta): drawn jointly by Hamiltonian Monte Carlo     model.gm:10
-//   the warm-up tries it beside their Gibbs updates; it is taken if what mixes worst then has clearly more effective draws for the same
-//       work
+//   a trial in warm-up compares it with their Gibbs updates; it is taken if the unknown that mixes worst has clearly more effective draws
+//       for the same work by it
 //   log density += -2.52837644563877 - 0.02*alpha^2
 //   log density += -1.83522926507883 - 0.08*beta[i]^2   over i in 1:p
 //   log density += y[i]*log_Phi(alpha + sum(j in 1:p, beta[j]*X[i, j])) + log_Phi(-alpha - sum(j in 1:p, beta[j]*X[i, j]))*(1 - y[i])

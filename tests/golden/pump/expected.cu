@@ -110,8 +110,8 @@ KERNEL_TEAM(transform_b_theta) {
 }
 
 // (b, theta): drawn jointly by Hamiltonian Monte Carlo     model.gm:10
-//   the warm-up tries it beside their Gibbs updates; it is taken if what mixes worst then has clearly more effective draws for the same
-//       work
+//   a trial in warm-up compares it with their Gibbs updates; it is taken if the unknown that mixes worst has clearly more effective draws
+//       for the same work by it
 //   log density += -2.25271265173421 - b - 9/10*log(b)
 //   log density += 0.0710838729143722 + 9/5*log(b) + 4/5*log(theta[i]) - b*theta[i]   over i in 1:N
 //   log density += y[i]*(log(t[i]) + log(theta[i])) - t[i]*theta[i] - lgamma(1 + y[i])   over i in 1:N
