@@ -22,6 +22,7 @@ static void say(const char *format, va_list args)
                 to += sprintf(to, "\\x%02x", *c == 0xc2 ? *++c : *c);
             else *to++ = (char)*c;
         *to++ = '\n';
+        fflush(stdout);  // lines stay in order where both go to one file
         fwrite(shown, 1, (size_t)(to - shown), stderr);
         fflush(stderr);  // whoever waits knows what for
     }
