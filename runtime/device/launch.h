@@ -35,7 +35,7 @@ static inline int any_missing(const GmRun *run)
 {
     for (int f = 0; run->missing && f < gm_model.n_data; f++)
         if (run->missing[f].count) return 1;
-    return 0;
+    return run->own_responses;
 }
 
 #define ANY_MISSING(run) any_missing(run)

@@ -13,7 +13,7 @@
 //
 // Each simulation runs in a process of its own, forked from one that has read the data: what a run leaves behind, adaptation, choices of
 // methods, tables, ends with it. Its random numbers are those of its number. So neither other simulations nor how many run at once change
-// its rank.
+// its rank. On a GPU, or with --as-chains, simulations are chains of one run in place of processes, each with responses of its own.
 #define _GNU_SOURCE  // memfd_create
 #include "../device/rng.h"
 #include "host.h"
@@ -176,12 +176,13 @@ typedef struct Shared {  // of a simulation, written by its process
 typedef struct Work {
     const GmCalibrated *c;
     const GmOptions *o;
-    long n;         // simulations
+    long n;  // simulations
     long draws;
     int thin;
     bool pilot;     // values are sweeps for each effective draw
     Shared *sim;    // [n]
     double *value;  // [n][columns]: ranks, NaN where there is none; of pilots, sweeps for each effective draw
+    int ended;      // with what status simulations as chains have
     char *first;    // what the first failure said
     long failed;
 } Work;
@@ -210,16 +211,11 @@ static double rank_of(const GmOptions *o, long sim, long column, double truth, c
     return (double)(below + (more > ties ? ties : more));
 }
 
-// In a process of its own.
-static int run_one(Work *w, long k, long sim)
+// Ranks of a simulation, or of pilots what an effective draw takes. draws: [w->draws][columns].
+static void take_values(Work *w, long k, long sim, const double *truth, const double *draws)
 {
     const GmCalibrated *c = w->c;
-    double *truth = gm_alloc((size_t)c->columns, sizeof *truth), *value = w->value + k * c->columns;
-    const double *draws = NULL;
-    int status = c->simulate(c->of, sim, truth);
-    if (status == GM_EXIT_OK) status = c->fit(c->of, sim, w->draws, w->thin, truth, &draws);
-    if (status != GM_EXIT_OK) return status;
-    double *x = gm_alloc((size_t)w->draws, sizeof *x);
+    double *value = w->value + k * c->columns, *x = gm_alloc((size_t)w->draws, sizeof *x);
     for (long i = 0; i < c->columns; i++) {
         value[i] = NAN;
         if (!c->compared[i]) continue;
@@ -230,7 +226,45 @@ static int run_one(Work *w, long k, long sim)
             value[i] = (double)w->draws / ess;
         }
     }
-    return GM_EXIT_OK;
+    free(x);
+}
+
+// In a process of its own.
+static int run_one(Work *w, long k, long sim)
+{
+    const GmCalibrated *c = w->c;
+    double *truth = gm_alloc((size_t)c->columns, sizeof *truth);
+    const double *draws = NULL;
+    int status = c->simulate(c->of, sim, truth);
+    if (status == GM_EXIT_OK) status = c->fit(c->of, sim, w->draws, w->thin, truth, &draws);
+    if (status == GM_EXIT_OK) take_values(w, k, sim, truth, draws);
+    return status;
+}
+
+// All simulations from number `first` on, as chains of one run. false: it has ended otherwise, which was said, or was interrupted.
+static bool run_as_chains(Work *w, long first)
+{
+    const GmCalibrated *c = w->c;
+    const long each = w->draws * c->columns;
+    GmSimulations s = {.first = first,
+                       .n = w->n,
+                       .status = gm_alloc((size_t)w->n, sizeof *s.status),
+                       .truth = gm_alloc((size_t)(w->n * c->columns), sizeof *s.truth),
+                       .draws = gm_alloc((size_t)(w->n * each), sizeof *s.draws)};
+    const bool quiet = gm_quiet;
+    gm_quiet = true;
+    const int status = c->fit_all(c->of, &s, w->draws, w->thin);
+    gm_quiet = quiet;
+    for (long k = 0; k < w->n && status == GM_EXIT_OK; k++) {
+        w->sim[k] = (Shared){.status = s.status[k], .done = 1};
+        if (s.status[k] == GM_EXIT_OK) take_values(w, k, first + k, s.truth + k * c->columns, s.draws + k * each);
+        else if (w->failed++ == 0) w->first = gm_format("simulation %ld drew no data, as said above", first + k + 1);
+    }
+    free(s.status);
+    free(s.truth);
+    free(s.draws);
+    w->ended = status;
+    return status == GM_EXIT_OK;
 }
 
 static char *text_of(int fd)
@@ -242,7 +276,7 @@ static char *text_of(int fd)
 }
 
 // All simulations from number `first` on, so many at once. false: interrupted.
-static bool run_all(Work *w, long first)
+static bool run_processes(Work *w, long first)
 {
     typedef struct Process {
         pid_t id;
@@ -299,13 +333,16 @@ static bool run_all(Work *w, long first)
     return !gm_interrupted() && done == w->n;
 }
 
+static bool run_all(Work *w, long first) { return w->c->fit_all ? run_as_chains(w, first) : run_processes(w, first); }
+
 // Sweeps between two draws, such that these are nearly independent: twice those that an effective draw takes, of the slowest quantity.
-static int thinning(const GmCalibrated *c, const GmOptions *o, double *slowest, const char **which, bool *good)
+static int thinning(const GmCalibrated *c, const GmOptions *o, double *slowest, const char **which, int *status)
 {
     Work w = {.c = c, .o = o, .n = PILOTS, .draws = PILOT_DRAWS, .thin = 1, .pilot = true};
     w.sim = shared((size_t)w.n * sizeof *w.sim);
     w.value = shared((size_t)(w.n * c->columns) * sizeof *w.value);
-    *good = run_all(&w, (long)1 << 30);  // numbers that no simulation has
+    const bool all = run_all(&w, (long)1 << 30);  // numbers that no simulation has
+    *status = all ? GM_EXIT_OK : gm_interrupted() ? GM_EXIT_INTERRUPTED : w.ended ? w.ended : GM_EXIT_FAULT;
     *slowest = 1;
     *which = "";
     for (long i = 0; i < c->columns; i++) {
@@ -325,7 +362,7 @@ static int thinning(const GmCalibrated *c, const GmOptions *o, double *slowest, 
     munmap(w.value, (size_t)(w.n * c->columns) * sizeof *w.value);
     if (w.first && w.failed == w.n) {
         gm_error("calibrate: none of %d simulations gave draws. %s", PILOTS, w.first);
-        *good = false;
+        *status = GM_EXIT_FAULT;
     }
     free(w.first);
     const double thin = ceil(2 * *slowest);
@@ -537,31 +574,32 @@ static int tell(const GmCalibrated *c, const GmModel *model, const GmOptions *o,
 int gm_calibrate(const GmCalibrated *c, const GmModel *model, const GmOptions *o)
 {
     const double begun = gm_seconds();
-    Work w = {.c = c,
-              .o = o,
-              .n = o->sims ? o->sims : SIMS,
-              .draws = o->samples_given ? o->samples : DRAWS,
-              .thin = o->thin_given ? o->thin : 0};
-    gm_note("%s: %ld simulations, seed %llu, %d at once", model->name, w.n, (unsigned long long)o->seed, o->threads);
+    Work w = {
+        .c = c, .o = o, .n = o->sims ? o->sims : SIMS, .draws = o->samples_given ? o->samples : DRAWS, .thin = o->thin_given ? o->thin : 0};
+    if (c->fit_all)
+        gm_note("%s: %ld simulations, seed %llu, as chains of one run%s", model->name, w.n, (unsigned long long)o->seed,
+                model->n_selections > 0 && o->method == GM_METHOD_AUTO ? " by Gibbs updates (--method names another method)" : "");
+    else gm_note("%s: %ld simulations, seed %llu, %d at once", model->name, w.n, (unsigned long long)o->seed, o->threads);
     double slowest = 1;
     const char *which = "";
-    bool good = true;
-    if (!w.thin) w.thin = thinning(c, o, &slowest, &which, &good);
-    if (!good) return gm_interrupted() ? GM_EXIT_INTERRUPTED : GM_EXIT_FAULT;
+    int status = GM_EXIT_OK;
+    if (!w.thin) w.thin = thinning(c, o, &slowest, &which, &status);
+    if (status != GM_EXIT_OK) return status;
     if (2 * slowest > MOST_THIN)
         gm_error("calibrate: %s takes %.0f sweeps for each effective draw: draws %d sweeps apart depend on each other, and ranks are not "
                  "uniform even where the program is right; --thin N takes more",
                  which, slowest, MOST_THIN);
     w.sim = shared((size_t)w.n * sizeof *w.sim);
     w.value = shared((size_t)(w.n * c->columns) * sizeof *w.value);
-    int status = GM_EXIT_INTERRUPTED;
-    if (!run_all(&w, 0)) gm_error("calibrate: interrupted; no ranks are kept");
+    const bool all = run_all(&w, 0);
+    status = all || gm_interrupted() || !w.ended ? GM_EXIT_INTERRUPTED : w.ended;
+    if (!all) gm_error(status == GM_EXIT_INTERRUPTED ? "calibrate: interrupted; no ranks are kept" : "calibrate: no ranks");
     else if (w.failed == w.n) {
         gm_error("calibrate: no simulation gave draws. %s", w.first);
         status = GM_EXIT_FAULT;
     } else {
-        char *thinned = o->thin_given ? gm_format("%d sweeps apart", w.thin)
-                                      : gm_format("%d sweeps apart, twice what an effective draw takes", w.thin);
+        char *thinned =
+            o->thin_given ? gm_format("%d sweeps apart", w.thin) : gm_format("%d sweeps apart, twice what an effective draw takes", w.thin);
         status = tell(c, model, o, &w, thinned);
         free(thinned);
         gm_note("%ld simulations in %.3g s", w.n, gm_seconds() - begun);

@@ -670,18 +670,21 @@ static void draw_responses(GmData *d, const GmModel *m)
     }
 }
 
-void gm_data_take_drawn(GmData *d, const GmModel *m, int f, const void *elements)
+void gm_data_put_drawn(GmData *d, const GmModel *m, int f, const GmMissing *missing, const void *elements)
 {
     GmValue *v = gm_values_find(&d->values, m->data[f].name);
-    const long size = gm_shape_size(&d->shape[f]);
-    const size_t each = m->data[f].type == GM_INT ? sizeof(int32_t) : sizeof(double);
-    memcpy(v->elements, elements, (size_t)size * each);
-    for (long k = 0; k < d->missing_in_files[f].count; k++) {
-        const long i = d->missing_in_files[f].index[k];
-        if (m->data[f].type == GM_INT) ((int32_t *)v->elements)[i] = GM_MISSING_INT;
-        else ((double *)v->elements)[i] = NAN;
+    const size_t each = gm_element_size(&m->data[f]);
+    memcpy(v->elements, elements, (size_t)gm_shape_size(&d->shape[f]) * each);
+    for (long k = 0; k < missing->count; k++) {
+        if (m->data[f].type == GM_INT) ((int32_t *)v->elements)[missing->index[k]] = GM_MISSING_INT;
+        else ((double *)v->elements)[missing->index[k]] = NAN;
     }
     if (m->data[f].rank == 0) memcpy((char *)d->data + m->data[f].offset, v->elements, each);
+}
+
+void gm_data_take_drawn(GmData *d, const GmModel *m, int f, const void *elements)
+{
+    gm_data_put_drawn(d, m, f, &d->missing_in_files[f], elements);
     free(d->missing[f].index);
     d->missing[f] = d->missing_in_files[f];
     d->missing_in_files[f] = (GmMissing){0};

@@ -23,7 +23,6 @@ static int replicate_of(const GmModel *model, int data_field)
     return -1;
 }
 
-static size_t bytes_of(const GmField *f) { return f->type == GM_INT ? sizeof(int32_t) : sizeof(double); }
 
 static double number_at(const GmField *f, const void *elements, long i)
 {
@@ -44,7 +43,8 @@ bool gm_forward_draw(const GmModel *model, GmMemory *m, const GmData *d, GmRun *
         const int imputed = model->data[f].imputed_field - 1;
         if (imputed < 0 || !gm_is_drawn_response(model, f)) continue;
         const GmValue *v = gm_values_find(&d->values, model->data[f].name);
-        memcpy(gm_state_array(model, m, one->chain, imputed), v->elements, (size_t)gm_shape_size(&d->shape[f]) * bytes_of(&model->data[f]));
+        const size_t bytes = (size_t)gm_shape_size(&d->shape[f]) * gm_element_size(&model->data[f]);
+        memcpy(gm_state_array(model, m, one->chain, imputed), v->elements, bytes);
     }
     model->forward(one);
     if (gm_fault_raised()) return false;
@@ -130,7 +130,7 @@ static bool take_given(const GmModel *model, GmMemory *m, GmValues *values, unsi
         finite.finite = 1;
         finite.needed_for = "parameters are given as numbers";
         if (!gm_value_fits(field, &m->shape[f], v) || !gm_check_values(&finite, &m->shape[f], v->elements, v->source, NULL)) return false;
-        memcpy(gm_state_array(model, m, 0, f), v->elements, (size_t)gm_value_size(v) * bytes_of(field));
+        memcpy(gm_state_array(model, m, 0, f), v->elements, (size_t)gm_value_size(v) * gm_element_size(field));
         given[f + 1] = 1;
     }
     return true;
@@ -264,7 +264,7 @@ static bool write_data(const GmModel *model, const GmMemory *m, const GmData *d,
             write_value(out.to, &before, &model->data[f], s, v->elements);
             continue;
         }
-        const size_t each = bytes_of(&model->data[f]);
+        const size_t each = gm_element_size(&model->data[f]);
         char *y = gm_alloc((size_t)gm_shape_size(s) + 1, each);
         memcpy(y, gm_state_array(model, m, 0, model->data[f].imputed_field - 1), (size_t)gm_shape_size(s) * each);
         for (long k = 0; k < d->missing_in_files[f].count; k++) put_number(&model->data[f], y, d->missing_in_files[f].index[k], NAN);

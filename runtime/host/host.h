@@ -124,6 +124,8 @@ typedef struct GmOptions {
     GmForward forward;
     bool from_prior;       // --from prior
     long sets, sims;       // --sets, --sims; 0: not given
+    bool as_chains;        // of `calibrate`: simulations are chains of one run
+    GmDeviceChoice as_chains_on;
     const char *report;    // of `calibrate`: a page, or NULL
     const char *ranks;     // of `calibrate`: the NAME of -o, or NULL
     int chains;            // > 0
@@ -407,6 +409,8 @@ bool gm_npz_read(GmValues *v, const char *path, const char *name);  // a sparse 
 
 // ---- data.c: values against declarations ----
 
+static inline size_t gm_element_size(const GmField *f) { return f->type == GM_INT ? sizeof(int32_t) : sizeof(double); }
+
 // Reads data.json, table.csv, X=file.csv, N=100 into `v`; false after one line.
 bool gm_values_read(GmValues *v, const char *input);
 char *gm_input_file(const char *input);  // the file that an input names, or NULL: a number. The caller frees
@@ -420,6 +424,7 @@ typedef struct GmData {
     GmLevelSets levels;
     // draws without data: by data field, what is missing in the files of a response that is drawn. NULL: data are as the files give them
     GmMissing *missing_in_files;
+    void **of_chain;  // by data field: [chains][size], values of a response by chain, or NULL. NULL: all chains have those of the files
 } GmData;
 
 // Reads the inputs, infers sizes, applies defaults, checks shapes, bounds and constraints, and fills Data. Variables that the inputs lack
@@ -430,6 +435,8 @@ bool gm_data_open_forward(GmData *d, const GmModel *m, char **inputs, int n_inpu
 bool gm_is_drawn_response(const GmModel *m, int f);  // a data field of which there are draws, if it may miss
 // the response has these values, but for missing_in_files
 void gm_data_take_drawn(GmData *d, const GmModel *m, int f, const void *elements);
+// the values alone, missing as in this list
+void gm_data_put_drawn(GmData *d, const GmModel *m, int f, const GmMissing *missing, const void *elements);
 
 // Data that come after a fit, for its stored draws: what is known of the fit.
 typedef struct GmLater {
@@ -1019,8 +1026,16 @@ int gm_simulate(const GmModel *model, GmMemory *m, const GmData *d, const GmOpti
 
 // ---- calibrate.c: simulation-based calibration ----
 
-// What the command needs of a run. draw: parameters and data of a simulation; fit: draws given these data, with so many sweeps of which
-// every thin-th is kept. Both run in a process of their own.
+typedef struct GmSimulations {
+    long first, n;
+    int *status;           // [n]: of the simulation, without which there are no draws
+    double *truth;         // [n][columns]
+    double *draws;         // [n][samples][columns]
+} GmSimulations;
+
+// What the command needs of a run. simulate: parameters and data of a simulation; fit: draws given these data, with so many sweeps of which
+// every thin-th is kept. Both run in a process of their own. In place of both, fit_all: simulations from number `first` on as chains of one
+// run; status, truth and draws are theirs, and the status that it returns is that of the run.
 typedef struct GmCalibrated {
     void *of;
     long columns;
@@ -1029,6 +1044,7 @@ typedef struct GmCalibrated {
     int (*simulate)(void *of, long sim, double *truth);  // truth: by column, NaN where it is known later
     // draws: [kept][column]; truth: what of it depends on the data
     int (*fit)(void *of, long sim, long samples, int thin, double *truth, const double **draws);
+    int (*fit_all)(void *of, const GmSimulations *s, long samples, int thin);
 } GmCalibrated;
 
 int gm_calibrate(const GmCalibrated *c, const GmModel *model, const GmOptions *o);  // the status to exit with

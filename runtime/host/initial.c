@@ -305,6 +305,10 @@ bool gm_initial(const GmModel *model, GmMemory *m, const GmData *d, const GmOpti
                 continue;  // expectations: rows times values of them, which `map` makes before it reads any
             } else if (gm_is_unknown(field->role)) {
                 fill(&s, elements);
+            } else if (source >= 0 && d->of_chain && d->of_chain[source]) {
+                const size_t bytes = (size_t)gm_shape_size(&d->shape[source]) * gm_element_size(&model->data[source]);
+                memcpy(elements, (const char *)d->of_chain[source] + (size_t)c * bytes, bytes);
+                impute(&s, elements, &d->missing[source], elements);  // what is missing is so there, too
             } else if (source >= 0 && d->missing[source].count > 0) {
                 const void *at = (const char *)d->data + model->data[source].offset;
                 const void *given = model->data[source].rank ? *(void *const *)at : at;

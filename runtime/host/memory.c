@@ -25,7 +25,7 @@ static void *data_array(const GmModel *model, const GmData *d, int f)
 static bool aliases_data(const GmModel *model, const GmData *d, int field)
 {
     const int f = model->state[field].role == GM_IMPUTED ? gm_data_of_imputed(model, field) : -1;
-    return f >= 0 && d->missing[f].count == 0;
+    return f >= 0 && d->missing[f].count == 0 && !(d->of_chain && d->of_chain[f]);
 }
 
 static size_t array_bytes(const GmField *field, const GmShape *shape)
@@ -37,10 +37,11 @@ static size_t array_bytes(const GmField *field, const GmShape *shape)
     return (bytes + LINE) / LINE * LINE;  // at least one line, so that empty arrays have an address of their own
 }
 
-// Sums of data are shared by all chains; those that hold a response only if none of its values is missing.
+// Sums of data are shared by all chains; those that hold a response only if none of its values is missing, and all chains have the same.
 static bool is_shared(const GmModel *model, const GmData *d, const GmField *field)
 {
     if (field->shared != 2) return field->shared != 0;
+    if (d->of_chain) return false;
     for (int f = 0; f < model->n_data; f++)
         if (d->missing[f].count) return false;
     return true;

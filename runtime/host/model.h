@@ -124,6 +124,7 @@ typedef struct GmRun {  // one run: everything that emitted code may read of it
     double *check_log_q, *check_size;  // and the absolute values of the terms of that sum to check_size
     long *check_ratios;                // the number of these kernels, by chain
     const GmMissing *missing;          // by data field
+    int own_responses;                 // each chain has responses of its own, as where values are missing
     const unsigned char *given;        // by number of an unknown's stream: `forward` does not draw it. NULL: all are drawn
     long warmup;                       // sweeps before this one are warm-up: samplers may adapt
     int chain;                         // the current chain; set by kernels.h

@@ -463,6 +463,7 @@ static bool apply(int option, const char *text, GmOptions *out)
     case OPT_FROM: out->from_prior = true; return value(OPT_FROM, text) >= 0;
     case OPT_SETS: return whole("--sets", text, 1, INT_MAX, &out->sets);
     case OPT_SIMS: return whole("--sims", text, 1, INT_MAX / 2, &out->sims);
+    case OPT_AS_CHAINS: out->as_chains = true; return true;
     case OPT_CALIBRATE_REPORT: out->report = text; return true;
     case OPT_METHOD:
         if ((k = value(OPT_METHOD, text)) >= 0) out->method = (GmMethod)k;
@@ -568,9 +569,10 @@ static bool forward_is_whole(int argc, char **argv, GmOptions *o)
     for (int k = GM_PRIOR; k <= GM_CALIBRATE; k++)
         if (optind < argc && strcmp(argv[optind], commands[k]) == 0) o->forward = (GmForward)k;
     const char *foreign = (o->from_prior || o->sets) && o->forward != GM_SIMULATE ? "simulate"
-                          : (o->sims || o->report) && o->forward != GM_CALIBRATE  ? "calibrate"
-                                                                                  : NULL;
-    if (foreign) gm_error("--%s is for `%s %s`", o->from_prior ? "from" : o->sets ? "sets" : o->sims ? "sims" : "report", argv[0], foreign);
+                          : (o->sims || o->report || o->as_chains) && o->forward != GM_CALIBRATE ? "calibrate"
+                                                                                                 : NULL;
+    const char *given = o->from_prior ? "from" : o->sets ? "sets" : o->sims ? "sims" : o->report ? "report" : "as-chains";
+    if (foreign) gm_error("--%s is for `%s %s`", given, argv[0], foreign);
     if (foreign || !o->forward) return !foreign;
     optind++;
     const char *name = commands[o->forward];
@@ -598,10 +600,13 @@ static bool forward_is_whole(int argc, char **argv, GmOptions *o)
                                                                                                             : NULL;
     if (draws) gm_error("%s: draws are independent, without a Markov chain: %s has no meaning there", name, draws);
     else if (never) gm_error("%s does not go with %s", name, never);
-    else if (o->device == GM_ON_GPU || (o->precision_given && o->precision != GM_DOUBLE))
+    else if (o->forward != GM_CALIBRATE && (o->device == GM_ON_GPU || (o->precision_given && o->precision != GM_DOUBLE)))
         gm_error("%s: simulations are made on the CPU; --device cpu, or neither --device nor --precision", name);
     else if (o->forward == GM_SIMULATE && !o->output) gm_error("simulate: -o NAME is missing: the data sets are NAME_1.json, ...");
     else {
+        if (o->forward == GM_CALIBRATE && (o->device == GM_ON_GPU || (o->precision_given && o->precision != GM_DOUBLE)))
+            o->as_chains = true;
+        o->as_chains_on = o->device;
         o->device = GM_ON_CPU;
         if (o->forward != GM_CALIBRATE) o->warmup = 0;
         return true;

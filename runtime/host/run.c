@@ -52,13 +52,11 @@ typedef struct Fit {
     double truth_lp;          // the log joint density there
 } Fit;
 
-static void fit_close(Fit *f)
+// What a run has besides data and options.
+static void run_close(Fit *f)
 {
-    gm_live_close(f->live, f->status);
     gm_device_close(f->device);
     free(f->update_seconds);
-    gm_new_data_close(f->new_data);
-    gm_moments_close(f->moments);
     gm_trials_close(f->selected);
     gm_restarts_close(f->restarts);
     gm_together_close(&f->run);
@@ -71,16 +69,24 @@ static void fit_close(Fit *f)
     free((char *)f->early_options.output);
     free(f->early_kept);
     gm_memory_close(&f->memory);
-    gm_data_close(&f->data, f->model);
-    gm_why_close(&f->why);
-    gm_options_close(&f->options);
-    gm_levels_forget();
-    free(f->compared);
     free(f->run.check_log_q);
     free(f->run.check_size);
     free(f->run.check_ratios);
     free(f->chain_kept);
     free(f->chain_failed);
+}
+
+static void fit_close(Fit *f)
+{
+    gm_live_close(f->live, f->status);
+    gm_new_data_close(f->new_data);
+    gm_moments_close(f->moments);
+    run_close(f);
+    gm_data_close(&f->data, f->model);
+    gm_why_close(&f->why);
+    gm_options_close(&f->options);
+    gm_levels_forget();
+    free(f->compared);
 }
 
 static int before_move(GmRun *one, const GmHmc *of, void (*density)(GmRun *))
@@ -553,27 +559,45 @@ static double in_state(const Fit *f, const GmColumn *c)
     return x == GM_MISSING_INT ? NAN : (double)x;
 }
 
-// `calibrate`: parameters and data of a simulation. The data of f are those from here on.
-static int simulate_once(void *of, long sim, double *truth)
+// `calibrate`: the run that draws forward as simulation number `sim`.
+static GmRun forward_run(const Fit *f, long sim)
 {
-    Fit *f = of;
     GmRun one = f->run;
     one.inner_threads = 1;
     one.requests = 0;
     one.first_chain = (int)sim;
-    if (!gm_forward_draw(f->model, &f->memory, &f->data, &one)) {
+    return one;
+}
+
+// Parameters and data of a simulation, in the state.
+static bool draw_forward(Fit *f, GmRun *one)
+{
+    const bool drawn = gm_forward_draw(f->model, &f->memory, &f->data, one);
+    if (!drawn) {
         gm_fault_print(f->model, &f->memory, NULL);
         gm_forward_hint(f->model, &f->data);
-        return GM_EXIT_FAULT;
     }
-    if (!gm_forward_readable(f->model, &f->memory, &f->data, 0)) return GM_EXIT_FAULT;
+    return drawn && gm_forward_readable(f->model, &f->memory, &f->data, 0);
+}
+
+static void take_truth(Fit *f, GmRun *one, double *truth)
+{
+    if (f->model->derive_chain && gm_draws_need_derived(&f->draws, f->model)) f->model->derive_chain(one);
+    for (long c = 0; c < f->draws.n_columns; c++) truth[c] = f->draws.column[c].field < 0 ? NAN : in_state(f, &f->draws.column[c]);
+    if (f->model->restore_chain) f->model->restore_chain(one);
+}
+
+// The data of f are those of the simulation from here on.
+static int simulate_once(void *of, long sim, double *truth)
+{
+    Fit *f = of;
+    GmRun one = forward_run(f, sim);
+    if (!draw_forward(f, &one)) return GM_EXIT_FAULT;
     // before definitions are computed, after which elements that no statement draws are 0
     for (int k = 0; k < f->model->n_data; k++)
         if (gm_is_drawn_response(f->model, k))
             gm_data_take_drawn(&f->data, f->model, k, gm_state_array(f->model, &f->memory, 0, f->model->data[k].imputed_field - 1));
-    if (f->model->derive_chain && gm_draws_need_derived(&f->draws, f->model)) f->model->derive_chain(&one);
-    for (long c = 0; c < f->draws.n_columns; c++) truth[c] = f->draws.column[c].field < 0 ? NAN : in_state(f, &f->draws.column[c]);
-    if (f->model->restore_chain) f->model->restore_chain(&one);
+    take_truth(f, &one, truth);
     return GM_EXIT_OK;
 }
 
@@ -595,6 +619,86 @@ static int fit_once(void *of, long sim, long samples, int thin, double *truth, c
         if (f->draws.column[c].field == GM_COLUMN_LP) truth[c] = f->truth_lp;
     *draws = f->draws.memory;
     return GM_EXIT_OK;
+}
+
+// The responses of a chain among all, as bytes from `at` on.
+static char *responses_of(const Fit *f, const GmData *own, int k, long chain, size_t *bytes)
+{
+    *bytes = (size_t)gm_shape_size(&own->shape[k]) * gm_element_size(&f->model->data[k]);
+    return (char *)own->of_chain[k] + (size_t)chain * *bytes;
+}
+
+// Responses as the simulation has drawn them are those of the data, which checks read, and of a chain; missing where they are so in the
+// files.
+static void take_responses(const Fit *f, GmData *own, long chain)
+{
+    for (int k = 0; k < f->model->n_data; k++) {
+        if (!own->of_chain[k]) continue;
+        const void *drawn = gm_state_array(f->model, &f->memory, 0, f->model->data[k].imputed_field - 1);
+        gm_data_put_drawn(own, f->model, k, &own->missing[k], drawn);
+        size_t bytes;
+        char *to = responses_of(f, own, k, chain, &bytes);
+        memcpy(to, gm_values_find(&own->values, f->model->data[k].name)->elements, bytes);
+    }
+}
+
+// Simulates all; returns how many have data, one chain each.
+static long simulate_all(Fit *f, const GmSimulations *s, GmData *own)
+{
+    long chains = 0;
+    for (long k = 0; k < s->n && !gm_interrupted(); k++) {
+        GmRun one = forward_run(f, s->first + k);
+        double *truth = s->truth + k * f->draws.n_columns;
+        s->status[k] = draw_forward(f, &one) ? GM_EXIT_OK : GM_EXIT_FAULT;
+        gm_fault_clear();
+        if (s->status[k] != GM_EXIT_OK) continue;
+        take_responses(f, own, chains++);
+        // before definitions are computed, after which elements that no statement draws are 0
+        if (f->model->setup && f->options.log_joint) f->model->setup(&one);  // sums of these responses
+        const double lp = f->options.log_joint ? f->model->log_joint(&one, 0) : NAN;
+        take_truth(f, &one, truth);
+        for (long c = 0; c < f->draws.n_columns; c++)
+            if (f->draws.column[c].field == GM_COLUMN_LP) truth[c] = lp;
+    }
+    for (int k = 0; k < f->model->n_data && chains > 0; k++) {  // checks read the first chain's
+        size_t bytes;
+        if (own->of_chain[k]) gm_data_put_drawn(own, f->model, k, &own->missing[k], responses_of(f, own, k, 0, &bytes));
+    }
+    return chains;
+}
+
+// All simulations as chains of one run, on the device of the options. Method selection, and restarts of chains, compare chains with each
+// other, which here have other data: Gibbs updates, unless --method names another method, and chains stay where they are.
+static int fit_all(void *of, const GmSimulations *s, long samples, int thin)
+{
+    Fit *from = of;
+    const GmModel *model = from->model;
+    GmData own = from->data;
+    own.missing = own.missing_in_files;
+    own.missing_in_files = NULL;
+    own.of_chain = gm_alloc((size_t)model->n_data + 1, sizeof *own.of_chain);
+    for (int k = 0; k < model->n_data; k++)
+        if (gm_is_drawn_response(model, k) && model->data[k].imputed_field)
+            own.of_chain[k] = gm_alloc((size_t)s->n * (size_t)gm_shape_size(&own.shape[k]) + 1, gm_element_size(&model->data[k]));
+    Fit f = {.model = model, .options = from->options, .data = own, .truth = from, .truth_lp = NAN};
+    f.options.forward = GM_FROM_DATA;
+    f.options.device = f.options.as_chains_on;
+    f.options.samples = samples;
+    f.options.thin = thin;
+    f.options.first_chain = (int)s->first + 1;
+    f.options.chains = (int)simulate_all(from, s, &own);
+    if (f.options.method == GM_METHOD_AUTO && model->n_selections > 0) f.options.method = GM_METHOD_GIBBS;
+    gm_stop_open(&f.stop);
+    int status = gm_interrupted() ? GM_EXIT_INTERRUPTED : f.options.chains > 0 ? start(&f) : GM_EXIT_FAULT;
+    const long columns = from->draws.n_columns, each = samples * columns;
+    if (status == GM_EXIT_OK && f.draws.kept < samples) status = GM_EXIT_FAULT;
+    for (long k = 0, chain = 0; k < s->n && status == GM_EXIT_OK; k++)
+        if (s->status[k] == GM_EXIT_OK) memcpy(s->draws + k * each, f.draws.memory + each * chain++, (size_t)each * sizeof *s->draws);
+    for (int k = 0; k < model->n_data; k++) free(own.of_chain[k]);
+    free(own.of_chain);
+    run_close(&f);
+    omp_set_num_threads(1);
+    return status;
 }
 
 // The log joint density of the simulated data and the values that they follow from.
@@ -688,7 +792,8 @@ static int calibrate(Fit *f)
                               .label = label,
                               .compared = compared,
                               .simulate = simulate_once,
-                              .fit = fit_once};
+                              .fit = fit_once,
+                              .fit_all = f->options.as_chains ? fit_all : NULL};
     const int status = gm_calibrate(&all, model, &f->options);
     for (long c = 0; c < f->draws.n_columns; c++) free((char *)label[c]);
     free(label);
@@ -883,6 +988,7 @@ static int start(Fit *f)
                      .seed = o->forward ? gm_forward_seed(o->seed) : o->seed,
                      .threads = threads,
                      .missing = f->data.missing,
+                     .own_responses = f->data.of_chain != NULL,
                      .warmup = o->warmup,
                      .accept = o->adapt_delta,
                      .depth = o->max_treedepth,
@@ -947,7 +1053,7 @@ static int start(Fit *f)
     if (o->forward == GM_PRIOR) return sample_and_finish(f);
     if (o->forward == GM_SIMULATE) return gm_simulate(model, &f->memory, &f->data, o, &f->run);
     if (o->forward == GM_CALIBRATE) return calibrate(f);
-    if (f->truth) {
+    if (f->truth && !f->data.of_chain) {
         density_of_truth(f);
         if (!gm_initial(model, &f->memory, &f->data, o, &f->run)) return GM_EXIT_USAGE;
         if (model->setup) model->setup(&f->run);
@@ -968,7 +1074,7 @@ static int start(Fit *f)
     if (gm_together_selected(&f->run, model)) gm_trials_move_by(f->selected, "ChEES-HMC");
     if (!o->check) f->run.metrics = gm_metrics_open(model, &f->data, o->chains, f->device != NULL);
     gm_trials_know(f->selected, f->run.metrics);
-    if (!o->check && !f->device && !f->run.together) f->restarts = gm_restarts_open(model, &f->memory, &f->data, o);
+    if (!o->check && !f->device && !f->run.together && !f->data.of_chain) f->restarts = gm_restarts_open(model, &f->memory, &f->data, o);
     f->starts = !(o->init_file || o->init_map);
     if (f->starts && !f->device && !o->check && !f->checkpoint.goes_on) {
         gm_find_starts_of_updates(model, &f->run);

@@ -15,6 +15,7 @@
 5. A logistic regression of 500,000 rows and 56 columns: rare paths of samplers, met by some rows in every sweep. Coefficients within 6 sd
 of those of the data. 6. Data that do not fit the GPU, and a second GPU, give the same files (away.py).
 7. 5200 coefficients jointly: as 1. By cuSOLVER, where it is found.
+8. 1000 simulations as chains of one run: ranks are uniform (a false alarm in 1 of 100 seeds; it has one).
 """
 import glob
 import itertools
@@ -283,7 +284,7 @@ def build(folder):
     models += [("wide", WIDE), ("improper", IMPROPER), ("moves", MOVES), ("together", MOVES.replace("model moves",
             "model together").replace("by nuts", "by chees")), ("several", SEVERAL), ("by_group", BY_GROUP), ("large", LARGE),
             ("lags", LAGS), ("trends", TRENDS), ("vectors", VECTORS), ("field", FIELD), ("crossed", CROSSED),
-            ("nearly_singular", NEARLY_SINGULAR)]
+            ("nearly_singular", NEARLY_SINGULAR), ("schools", open(os.path.join(ROOT, "tests/golden/eight_schools/model.gm")).read())]
     twice = {name for name, _ in models if sum(name == other for other, _ in models) > 1}
     if twice:
         sys.exit("devices.py: two models are named %s" % ", ".join(sorted(twice)))
@@ -299,7 +300,7 @@ def build(folder):
                                                                     crossed_data(3000, 60, 45), crossed_data(20000, 2000, 8)],
               "by_group": [by_group_data(40000, 3000, 4), by_group_data(3000, 40, 7, 0.1)],
               "wide": [wide_data(300, 150), wide_data(40, 150)], "improper": [{"N": 2, "y": [1.0, 2.0], "x": [0.0, 0.0]}],
-              "nearly_singular": [near_data()], "large": []}
+              "nearly_singular": [near_data()], "large": [], "schools": []}
 
     def one(model):
         name, text = model
@@ -464,6 +465,15 @@ def many(folder):
             ran.stdout[-600:], ran.stderr[-300:]))
 
 
+def calibration(folder):
+    began = time.monotonic()
+    with open(os.path.join(folder, "schools.json"), "w") as f:
+        json.dump({"J": 8, "y": [28, 8, -3, 7, -1, 1, 18, 12], "sigma": [15, 10, 16, 11, 9, 11, 10, 18]}, f)
+    ran = fit(folder, "schools", "calibrate schools.json", "--device", "gpu", "--sims", "1000", "--seed", "1", "-q", seconds=200)
+    return ran.returncode == 0, "eight schools, 1000 simulations in %.1f s: %s" % (
+        time.monotonic() - began, "uniform" if ran.returncode == 0 else "status %d %s %s" % (ran.returncode, ran.stdout, ran.stderr[-300:]))
+
+
 def run(folder, only, posteriors=True):
     with open(os.path.join(folder, "runs.json")) as f:
         built = json.load(f)
@@ -509,6 +519,8 @@ def run(folder, only, posteriors=True):
         results += away.run(folder, fit, body)
     if "improper" in runs:
         results.append(fault(folder))
+    if os.path.exists(os.path.join(folder, "schools")) and (not only or "schools" in only):
+        results.append(calibration(folder))
     show(results, shown_so_far)
     failed = sum(not good for good, _ in results)
     print("models: %d passed, %d failed" % (len(results) - failed, failed))

@@ -6,6 +6,7 @@ Each comparison with a law is a test at 1e-5: of 40 of them a right program fail
 fixed. Calibrations say by themselves how often a right program fails them (1 %)."""
 import csv
 import json
+import math
 import os
 import re
 import sys
@@ -253,8 +254,25 @@ for name, prior, ranked in (("apart", "for (k in 1:2) mu[k] ~ normal(0, 3);", Fa
     done = run(fit, "calibrate", shown, "--sims", "200", "--seed", "3")
     check(("no ranks of mu, w" in done.stderr) != ranked and ("mu[1]" in done.stdout) == ranked and "s " in done.stdout,
           "ranks of components: %s" % ranked, done.stderr + done.stdout)
-said = said_by(schools, "calibrate", data, "--device", "gpu", status=2)
-check("on the CPU" in said, "a GPU is refused", said)
+said = said_by(schools, "prior", data, "--device", "gpu", status=2)
+check("on the CPU" in said, "a GPU is refused by prior", said)
+
+# Simulations as chains of one run have data of their own. With Gibbs updates, they are those of the processes to the last bit.
+rows = program("rows", "data { int N, p; matrix[N, p] X; vector[N] y, w; int g[N]; int<lower=1> G; }\nprior { vector[p] b ~ normal(0, 2); "
+               "s ~ half_normal(0, 1); a ~ normal(0, 3); q ~ dirichlet(rep_vector(1, G)); }\nlikelihood { for (i in 1:N) { "
+               "y[i] ~ normal(a + X[i] * b, s); w[i] ~ normal(y[i], 1); g[i] ~ categorical(q); } }\n")
+regression = give("rows.json", X=[[math.sin(3 * i), math.cos(5 * i)] for i in range(12)],
+                  y=[0.3 * i if i != 4 else None for i in range(12)], w=[0.2] * 12, g=[1, 2, 3] * 4, G=3)
+for fit, given in ((schools, data), (schools, hole), (series, "begun.json"), (pairs, caught), (rows, regression), ("./order", shown)):
+    common = (fit, "calibrate", given, "--method", "gibbs", "--sims", "60", "--seed", "5", "--overwrite", "-q")
+    run(*common, "-o", "apart")
+    run(*common, "-o", "chains", "--as-chains")
+    check(len(ranks("apart")) == 61 and ranks("chains") == ranks("apart"), "%s: as chains of one run" % fit)
+run(schools, "calibrate", data, "--as-chains", "--method", "nuts", "--sims", "300", "--seed", "2", "-q")
+said = said_by(few, "calibrate", beyond, "--as-chains", "--sims", "100", "--seed", "1", status=4)
+check("simulations gave no draws" in said and "above its declared bound 5" in said, "a simulation without data has no chain", said)
+said = said_by(schools, data, "--as-chains", status=2)
+check("is for `./schools calibrate`" in said, "--as-chains of a run", said)
 
 
 def wrong(name, text, change, data, what, sims="400"):
