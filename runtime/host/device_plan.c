@@ -18,7 +18,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-enum { ALIGNED = 256, PARTIALS = 8 * 2 * 4 * 4096, STAGE = 16 << 20, NAMES = 1 << 16 };  // PARTIALS: GM_ROOM of kernels.h
+enum { ALIGNED = 256, PARTIALS = 8 * 2 * 4 * 4096, STAGE = 16 << 20, SHORT = 1 << 14, NAMES = 1 << 16 };  // PARTIALS: GM_ROOM of kernels.h
 
 // ---- the block ----
 
@@ -119,7 +119,16 @@ static void narrow(float *to, const double *from, long n)
     for (long k = 0; k < n; k++) to[k] = (float)from[k];
 }
 
-// From the CPU to the device with conversion, through pinned memory. `data`: where mapped files are known, or NULL.
+// From the CPU to the device with conversion, few numbers: to lock memory takes milliseconds, and a run of many chains sends thousands of
+// arrays.
+static void send_short(GmDevice *d, CUdeviceptr to, const double *from, long n)
+{
+    float stage[SHORT];
+    narrow(stage, from, n);
+    gm_device_good(d, gm_device_put(d, to, stage, (size_t)n * sizeof *stage), "sending data");
+}
+
+// The same for any number, through pinned memory. `data`: where mapped files are known, or NULL.
 static void send(GmDevice *d, CUdeviceptr to, const void *from, long n, GmType type, const GmData *data)
 {
     const size_t size = gm_device_element(d, type);
@@ -128,6 +137,7 @@ static void send(GmDevice *d, CUdeviceptr to, const void *from, long n, GmType t
         forget_pages(data, from, (size_t)n * size);
         return;
     }
+    if (n <= SHORT) return send_short(d, to, from, n);
     float *stage = NULL;
     const long most = STAGE / (long)sizeof *stage;
     if (!gm_device_have_host(d, (void **)&stage, STAGE, "copies")) return;

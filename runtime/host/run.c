@@ -667,8 +667,9 @@ static long simulate_all(Fit *f, const GmSimulations *s, GmData *own)
     return chains;
 }
 
-// All simulations as chains of one run, on the device of the options. Method selection, and restarts of chains, compare chains with each
-// other, which here have other data: Gibbs updates, unless --method names another method, and chains stay where they are.
+// All simulations as chains of one run, on the device of the options. Method selection, restarts of chains and adaptation in common take
+// chains for draws of one posterior, and here they have other data: Gibbs updates, unless --method names another method, each chain by
+// itself.
 static int fit_all(void *of, const GmSimulations *s, long samples, int thin)
 {
     Fit *from = of;
@@ -688,6 +689,7 @@ static int fit_all(void *of, const GmSimulations *s, long samples, int thin)
     f.options.first_chain = (int)s->first + 1;
     f.options.chains = (int)simulate_all(from, s, &own);
     if (f.options.method == GM_METHOD_AUTO && model->n_selections > 0) f.options.method = GM_METHOD_GIBBS;
+    if (f.options.moves == GM_TRAJECTORIES_AUTO) f.options.moves = GM_TRAJECTORIES_NUTS;  // each chain adapts to its data
     gm_stop_open(&f.stop);
     int status = gm_interrupted() ? GM_EXIT_INTERRUPTED : f.options.chains > 0 ? start(&f) : GM_EXIT_FAULT;
     const long columns = from->draws.n_columns, each = samples * columns;
