@@ -467,10 +467,11 @@ bool gm_value_fits(const GmField *f, const GmShape *s, const GmValue *v);
 // ---- netcdf_read.c: draws out of a NetCDF file ----
 
 typedef struct GmNetcdfVariable {
-    int group, id, rank;
-    bool is_int;
+    int group, id, rank, type;
+    int axis[2];      // which of its dimensions in the file are chain and draw
     long n, *column;  // by element, row-major: its column
     long extent[GM_MAX_RANK];
+    double scale, offset, absent[2];  // a number x of the file is x*scale + offset, or missing
     char **names[GM_MAX_RANK];  // along each dimension, NULL: numbers
 } GmNetcdfVariable;
 

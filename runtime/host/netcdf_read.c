@@ -28,6 +28,7 @@ enum { NC_NOWRITE = 0, NC_MAX_NAME = 256, MOST_DIMS = 32, NC_CHAR = 2, FIRST_USE
     X(int, nc_inq_dim, (int, int, char *, size_t *))                                 \
     X(int, nc_inq_att, (int, int, const char *, int *, size_t *))                    \
     X(int, nc_get_att_text, (int, int, const char *, char *))                        \
+    X(int, nc_get_att_string, (int, int, const char *, char **))                     \
     X(int, nc_get_att_double, (int, int, const char *, double *))                    \
     X(int, nc_get_vara_double, (int, int, const size_t *, const size_t *, double *)) \
     X(int, nc_get_vara_string, (int, int, const size_t *, const size_t *, char **))  \
@@ -75,7 +76,14 @@ static char *attribute_text(int group, int variable, const char *name)
 {
     int type;
     size_t n;
-    if (lib.nc_inq_att(group, variable, name, &type, &n) != 0 || type != NC_CHAR) return NULL;
+    if (lib.nc_inq_att(group, variable, name, &type, &n) != 0) return NULL;
+    if (type == NC_STRING && n == 1) {
+        char *one = NULL, *copy = NULL;
+        if (lib.nc_get_att_string(group, variable, name, &one) == 0 && one) copy = gm_copy_text(one);
+        if (one) lib.nc_free_string(1, &one);
+        return copy;
+    }
+    if (type != NC_CHAR) return NULL;
     char *text = gm_alloc(n + 1, 1);
     if (lib.nc_get_att_text(group, variable, name, text) == 0) return text;
     free(text);
@@ -95,8 +103,17 @@ static double *attribute_numbers(int group, int variable, const char *name, size
 
 typedef struct Found {  // a variable by chain and draw
     char name[NC_MAX_NAME + 1];
-    int dim[MOST_DIMS];
+    int dim[MOST_DIMS], other[GM_MAX_RANK];  // of the file, in its order; those besides chain and draw
 } Found;
+
+// Dates and times are numbers with a unit, "days since 2000-01-01" (CF 1.11, section 4.4).
+static bool is_time(const GmNetcdfVariable *v)
+{
+    char *unit = attribute_text(v->group, v->id, "units");
+    const bool yes = unit && strstr(unit, " since ");
+    free(unit);
+    return yes;
+}
 
 // Whether a variable runs over chain and draw and holds numbers. *good: false after a message.
 static bool is_drawn(GmNetcdfIn *in, GmNetcdfVariable *v, Found *found, bool *good)
@@ -108,22 +125,28 @@ static bool is_drawn(GmNetcdfIn *in, GmNetcdfVariable *v, Found *found, bool *go
     if (lib.nc_inq_var(v->group, v->id, NULL, NULL, &dims, NULL, NULL) != 0 || dims < 2 || dims > MOST_DIMS) return false;
     if (lib.nc_inq_var(v->group, v->id, NULL, NULL, NULL, found->dim, NULL) != 0) return false;
     if (type == NC_CHAR || type == NC_STRING || type >= FIRST_USER_TYPE) return false;
-    long size[2];
-    for (int k = 0; k < 2; k++) {
-        if (lib.nc_inq_dim(v->group, found->dim[k], name, &n) != 0 || strcmp(name, k ? "draw" : "chain") != 0) return false;
-        size[k] = (long)n;
+    long size[2] = {-1, -1};
+    v->type = type;
+    v->rank = 0;
+    v->n = 1;
+    for (int k = 0; k < dims; k++) {
+        if (lib.nc_inq_dim(v->group, found->dim[k], name, &n) != 0) return false;
+        const int which = strcmp(name, "chain") == 0 ? 0 : strcmp(name, "draw") == 0 ? 1 : 2;
+        if (which < 2) {
+            size[which] = (long)n;
+            v->axis[which] = k;
+        } else if (v->rank < GM_MAX_RANK) {
+            found->other[v->rank] = found->dim[k];
+            v->extent[v->rank] = (long)n;
+            v->n *= (long)n;
+        }
+        v->rank += which == 2;
     }
-    v->is_int = type == NC_INT;
-    v->rank = dims - 2;
+    if (size[0] < 0 || size[1] < 0 || is_time(v)) return false;
     if (v->rank > GM_MAX_RANK) {
         gm_error("%s: %s has %d dimensions besides chain and draw, more than %d", in->path, found->name, v->rank, GM_MAX_RANK);
+        v->rank = 0;
         return *good = false;
-    }
-    v->n = 1;
-    for (int k = 0; k < v->rank; k++) {
-        if (lib.nc_inq_dim(v->group, found->dim[2 + k], NULL, &n) != 0) return false;
-        v->extent[k] = (long)n;
-        v->n *= (long)n;
     }
     if (!in->chains) {
         in->chains = (int)size[0];
@@ -152,11 +175,40 @@ static char **names_along(int group, const char *dimension, long n)
     return NULL;
 }
 
+static double attribute_number(const GmNetcdfVariable *v, const char *name, double otherwise)
+{
+    size_t n = 0;
+    double *x = attribute_numbers(v->group, v->id, name, &n), first = x && n > 0 ? x[0] : otherwise;
+    free(x);
+    return first;
+}
+
+static const double fill_double = 9.9692099683868690e+36;  // NetCDF's own, of what was never written
+static const double fill_float = (double)9.9692099683868690e+36f;
+
+// Packed numbers and what marks a missing one, by the conventions of NetCDF (CF 1.11, sections 2.5.1 and 8.1).
+static void read_packing(GmNetcdfVariable *v)
+{
+    v->scale = attribute_number(v, "scale_factor", 1);
+    v->offset = attribute_number(v, "add_offset", 0);
+    v->absent[0] = attribute_number(v, "_FillValue",
+                                    v->type == NC_INT      ? NC_FILL_INT
+                                    : v->type == NC_FLOAT  ? fill_float
+                                    : v->type == NC_DOUBLE ? fill_double
+                                                           : NAN);
+    v->absent[1] = attribute_number(v, "missing_value", NAN);
+}
+
+static double unpacked(const GmNetcdfVariable *v, double number)
+{
+    return number == v->absent[0] || number == v->absent[1] ? NAN : number * v->scale + v->offset;
+}
+
 static void read_names(GmNetcdfVariable *v, const Found *found)
 {
     for (int k = 0; k < v->rank; k++) {
         char name[NC_MAX_NAME + 1] = "";
-        if (lib.nc_inq_dim(v->group, found->dim[2 + k], name, NULL) == 0) v->names[k] = names_along(v->group, name, v->extent[k]);
+        if (lib.nc_inq_dim(v->group, found->other[k], name, NULL) == 0) v->names[k] = names_along(v->group, name, v->extent[k]);
     }
 }
 
@@ -260,6 +312,7 @@ static bool read_group(GmNetcdfIn *in, const char *name, bool named)
         if (usual) add_columns(in, &v, usual);
         free(usual);
         read_names(&v, &found);
+        read_packing(&v);
         in->variable = gm_grow(in->variable, (size_t)in->n_variables + 1, sizeof *in->variable);
         in->variable[in->n_variables++] = v;
     }
@@ -321,21 +374,41 @@ bool gm_netcdf_in_open(GmNetcdfIn *in, const char *path)
 
 // ---- the draws ----
 
+// Draws of a chain as they stand in the file, whatever the order of its dimensions: room[n * v->n].
+static int read_block(const GmNetcdfVariable *v, int chain, long first, long n, double *room)
+{
+    size_t start[2 + GM_MAX_RANK] = {0}, count[2 + GM_MAX_RANK];
+    for (int k = 0, d = 0; k < v->rank + 2; k++) count[k] = k == v->axis[0] ? 1 : k == v->axis[1] ? (size_t)n : (size_t)v->extent[d++];
+    start[v->axis[0]] = (size_t)chain;
+    start[v->axis[1]] = (size_t)first;
+    return lib.nc_get_vara_double(v->group, v->id, start, count, room);
+}
+
+// Where draw i of element e, row-major, stands in such a block.
+static long place_in_block(const GmNetcdfVariable *v, long n, long i, long e)
+{
+    if (v->axis[0] == 0 && v->axis[1] == 1) return i * v->n + e;
+    long at = 0, stride = 1;
+    for (int k = v->rank + 2, d = v->rank; k-- > 0;) {
+        if (k == v->axis[0]) continue;
+        const long extent = k == v->axis[1] ? n : v->extent[--d];
+        at += stride * (k == v->axis[1] ? i : e % extent);
+        if (k != v->axis[1]) e /= extent;
+        stride *= extent;
+    }
+    return at;
+}
+
 bool gm_netcdf_in_rows(const GmNetcdfIn *in, int chain, long first, long n, double *x)
 {
     int error = 0;
     for (long k = 0; k < n * in->n_columns; k++) x[k] = NAN;  // what is in no variable, as the density of a missing value
     for (int k = 0; k < in->n_variables && !error; k++) {
         const GmNetcdfVariable *v = &in->variable[k];
-        size_t start[2 + GM_MAX_RANK] = {(size_t)chain, (size_t)first}, count[2 + GM_MAX_RANK] = {1, (size_t)n};
-        for (int d = 0; d < v->rank; d++) count[2 + d] = (size_t)v->extent[d];
         double *room = gm_alloc((size_t)(n * v->n), sizeof *room);
-        error = lib.nc_get_vara_double(v->group, v->id, start, count, room);
+        error = read_block(v, chain, first, n, room);
         for (long i = 0; i < n && !error; i++)
-            for (long e = 0; e < v->n; e++) {
-                const double number = room[i * v->n + e];
-                x[i * in->n_columns + v->column[e]] = v->is_int && number == NC_FILL_INT ? NAN : number;
-            }
+            for (long e = 0; e < v->n; e++) x[i * in->n_columns + v->column[e]] = unpacked(v, room[place_in_block(v, n, i, e)]);
         free(room);
     }
     if (error) gm_error("%s: cannot be read: %s", in->path, lib.nc_strerror(error));

@@ -195,6 +195,12 @@ static json_t *dimensions_of(const GmRecorded *of)
     return all;
 }
 
+static const char *text_of(const json_t *object, const char *key)
+{
+    const char *text = json_string_value(json_object_get(object, key));
+    return text ? text : "";
+}
+
 static json_t *draws_of(const GmDraws *d)
 {
     json_t *list = json_array();
@@ -206,6 +212,42 @@ static json_t *draws_of(const GmDraws *d)
         json_array_append_new(list, one);
     }
     return list;
+}
+
+// A file of draws that the record names is there, as it was written then, and is none of this run.
+static bool is_left_over(const GmDraws *d, const char *file, const char *hash)
+{
+    char now[GM_SHA256_ROOM];
+    for (int c = 0; c < d->chains; c++)
+        if (strcmp(d->final[c], file) == 0) return false;
+    struct stat there;
+    return lstat(file, &there) == 0 && S_ISREG(there.st_mode) && hash_draws(file, now) && strcmp(now, hash) == 0;
+}
+
+// --overwrite replaces a run: where that had more chains their files go, too, or commands would take NAME for draws of both runs. Files
+// of runs with other chains, which --first-chain makes, stay.
+static void remove_left_over(const GmDraws *d, const GmOptions *o, const char *path)
+{
+    json_error_t error;
+    json_t *earlier = o->overwrite && !o->goes_on && o->format != GM_FORMAT_NETCDF ? json_load_file(path, 0, &error) : NULL;
+    const json_t *draws = json_object_get(earlier, "draws");
+    char *first = gm_format("%s_%d.csv", o->output, o->first_chain), *removed = gm_copy_text("");
+    bool replaced = false;
+    size_t k;
+    json_t *one;
+    json_array_foreach(draws, k, one) replaced |= strcmp(text_of(one, "file"), first) == 0;
+    json_array_foreach(draws, k, one)
+    {
+        const char *file = text_of(one, "file");
+        if (!replaced || !is_left_over(d, file, text_of(one, "sha256")) || unlink(file) != 0) continue;
+        char *more = gm_format("%s%s%s", removed, *removed ? ", " : "", file);
+        free(removed);
+        removed = more;
+    }
+    if (*removed) gm_note("removed, of the run that was replaced: %s", removed);
+    free(removed);
+    free(first);
+    json_decref(earlier);
 }
 
 bool gm_record_write(GmRecord *r, const GmRecorded *of, const GmOptions *o, int status)
@@ -241,6 +283,7 @@ bool gm_record_write(GmRecord *r, const GmRecorded *of, const GmOptions *o, int 
     json_object_set_new(root, "exit_status", json_integer(status));
     json_object_set_new(root, "draws", draws_of(of->draws));
     char *path = gm_format("%s_run.json", o->output);
+    remove_left_over(of->draws, o, path);
     GmFile out;
     bool good = gm_output_open(&out, path, false);
     if (good) {
@@ -254,12 +297,6 @@ bool gm_record_write(GmRecord *r, const GmRecorded *of, const GmOptions *o, int 
 }
 
 // ---- rerun ----
-
-static const char *text_of(const json_t *object, const char *key)
-{
-    const char *text = json_string_value(json_object_get(object, key));
-    return text ? text : "";
-}
 
 // Whether the data are those of the run; else a message.
 static bool same_data(const json_t *earlier, const char *path)

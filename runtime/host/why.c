@@ -213,6 +213,19 @@ static bool read_name(GmWhy *w, const char *text)
     return !text[n] && n > 0;
 }
 
+// Whether a stored column is of the element that is asked for: by numbers, since levels have names in its label.
+static bool is_of_column(const GmWhy *w, const GmStored *s, long column)
+{
+    const GmStoredArray *a = &s->array[s->column[column].array];
+    long element = 0;
+    if (strcmp(a->name, w->name) != 0 || a->rank != w->rank) return false;
+    for (int d = 0; d < a->rank; d++) {
+        if (w->at[d] > a->dim[d]) return false;
+        element = element * a->dim[d] + w->at[d] - 1;
+    }
+    return s->column[column].element == element;
+}
+
 bool gm_why_open(GmWhy *w, const GmModel *model, GmOptions *o)
 {
     *w = (GmWhy){.field = -1};
@@ -256,7 +269,7 @@ bool gm_why_open(GmWhy *w, const GmModel *model, GmOptions *o)
         label = more;
     }
     for (long c = 0; c < s.n_columns && good; c++)
-        if (strcmp(s.column[c].label, label) == 0) {
+        if (is_of_column(w, &s, c)) {
             w->has_stored = true;
             w->stored = gm_stored_chain(&s, c, chain)[o->why_draw - 1];
         }

@@ -262,6 +262,13 @@ def misuse():
     refused("compare", "line", "line_1.csv", "renamed_1.csv", "--log-lik", "u,q", said="no columns q")
     made = run(gmc, "loo", "line_1.csv").stdout
     check("1 chain, 1000 draws" in made, "one chain", made)
+    # Missing values of y have columns of that name; elements that no statement draws are no draws that are not finite.
+    make("holes", "data { int N; vector[N] y; }\nprior { m ~ normal(0, 1); for (t in 2:N) v[t] ~ normal(m, 1); }\n"
+         "likelihood { y ~ normal(m, 1); }\n", {"N": 4, "y": [1, None, 0.5, 2]}, "--log-lik", "--params", "all", "--no-summary")
+    made = run(gmc, "loo", "holes").stdout
+    check("3 observations" in made and run(gmc, "loo", "holes", "--log-lik", "y").stdout == made, "--log-lik y: y has columns, too", made)
+    made = run(gmc, "diagnose", "holes").stdout
+    check("not finite" not in made, "v[1] is not there", made)
     refused("summary", "line", "--summary", "xml", said="nor all, csv or json")
     check(not os.path.exists(os.path.join(work, "report.html")), "nothing else is written")
 

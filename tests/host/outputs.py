@@ -175,6 +175,13 @@ check(status == 2 and "OMP_NUM_THREADS" in text and "4096" in text, "OMP_NUM_THR
 text = ending("./fit", data, "--no-summary", "--warmup", "250", "--samples", "450", "--refresh", "100")[1]
 told = [int(line.split()[1]) for line in text.split("\n") if line.startswith("sweep ")]
 check(told == [100, 200, 300, 400, 500, 600, 700], "--refresh 100:", told)
+few = ("--no-summary", "--samples", "20", "--overwrite", "-o", "fewer")
+ending("./fit", data, *few)
+text = ending("./fit", data, *few, "--chains", "2")[1]
+check("replaced: fewer_3.csv, fewer_4.csv" in text and not os.path.exists("fewer_3.csv"), "fewer chains:", text)
+ending("./fit", data, *few, "--chains", "1", "--first-chain", "3")
+ending("./fit", data, *few, "--chains", "1")
+check(os.path.exists("fewer_3.csv"), "chains of another run of that name stay")
 with open("both", "w") as both: subprocess.run(["./fit", data, "--samples", "50"], stdout=both, stderr=both)
 text = read("both")
 check(0 < text.find("R-hat") < text.find("\nthe draws are not written"), "one file for both: the table before what is said after it:", text)

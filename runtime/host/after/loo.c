@@ -14,12 +14,15 @@
 
 // ---- which columns ----
 
-static bool is_named(const GmStoredArray *a, const char *name, size_t n)
+// The array whose name is `before` and then n characters of a name; -1: there is none.
+static int array_named(const GmStored *s, const char *before, const char *name, size_t n)
 {
-    static const char before[] = "log_lik_";
-    const size_t skip = strncmp(a->name, before, sizeof before - 1) == 0 ? sizeof before - 1 : 0;
-    return (strlen(a->name) == n && strncmp(a->name, name, n) == 0) ||
-           (strlen(a->name + skip) == n && strncmp(a->name + skip, name, n) == 0);
+    const size_t skip = strlen(before);
+    for (int a = 0; a < s->n_arrays; a++)
+        if (strncmp(s->array[a].name, before, skip) == 0 && strlen(s->array[a].name) == skip + n &&
+            strncmp(s->array[a].name + skip, name, n) == 0)
+            return a;
+    return -1;
 }
 
 static char *joined(const GmStored *s, const int *array, int n, const char *between)
@@ -44,9 +47,8 @@ static int find_arrays(const GmStored *s, const GmLooOptions *o, const char *com
     int n = 0;
     for (const char *at = o->log_lik; at && *at;) {
         const size_t length = strcspn(at, ",");
-        int found = -1;
-        for (int a = 0; a < s->n_arrays && found < 0; a++)
-            if (is_named(&s->array[a], at, length)) found = a;
+        int found = array_named(s, "log_lik_", at, length);  // first: y itself may have columns, of missing values
+        if (found < 0) found = array_named(s, "", at, length);
         for (int k = 0; k < n; k++)
             if (array[k] == found) found = -2;
         if (found < 0) {

@@ -150,7 +150,8 @@ static void not_finite(Warnings *w)
         if (isinf(gm_badness(&w->f->summary[w->f->worst[k]], w->s->chains))) {
             const GmStoredArray *a = &w->s->array[w->s->column[w->f->worst[k]].array];
             const double *x = gm_stored_column(w->s, w->f->worst[k]);
-            bool exists = !(w->s->model && a->field >= 0 && w->s->model->state[a->field].partial);
+            // gmc writes NaN where no element is; of another model which these are is not known
+            bool exists = w->s->model ? !(a->field >= 0 && w->s->model->state[a->field].partial) : !w->s->by_gmc;
             for (long i = 0; i < w->s->chains * w->s->draws && !exists; i++) exists = !isnan(x[i]);
             if (exists) which[n++] = w->f->worst[k];
         }
