@@ -53,7 +53,7 @@ def main(top):
         refuses(top, source + " is newer", *options)
         os.utime(os.path.join(top, source), ns=(before.st_atime_ns, before.st_mtime_ns))
 
-    added = os.path.join(top, "compiler/base/added.c")
+    added = os.path.join(top, "compiler", "base", "added.c")
     shutil.copy2(os.path.join(top, "compiler/base/arena.c"), added)
     refuses(top, "a source is new")
     os.remove(added)
