@@ -274,7 +274,7 @@ typedef struct Request {  // y by RULE as z;   (alpha, beta) by gibbs;   tau by 
     struct Request *next;
 } Request;
 
-// the method of this name there (resolve.c); METHOD_OTHER if there is none
+// the method of this name there (requests.c); METHOD_OTHER if there is none
 Method method_named(const char *word, int where);
 
 // ---- stdlib: distributions, families, augmentations ----

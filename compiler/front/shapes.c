@@ -10,7 +10,6 @@
 // and M differ because they are two names. What this cannot decide (N and 3) is left to the program's start, when the data are there.
 //
 // Needs: resolved.     Gives: Decl.type.     Keeps: the tree, apart from the expressions of extents.
-#include <math.h>
 #include <string.h>
 #include "types.h"
 
