@@ -667,58 +667,52 @@ static int finish(Diags *d, const Options *o, int status)
     return status;
 }
 
-static int compile_model(const Options *o)
+enum { GO_ON = -1 };  // no exit status: what was asked for is still to come
+
+// The library and the model, checked, up to pass `parse`; *s is its text.
+static int read_model(const Options *o, const Home *home, Library *lib, Diags *d, Arena *a, Source **s, Model **m)
 {
-    Home home;
-    if (!find_home(&home)) {
-        no_home();
-        return EXIT_USAGE;
-    }
-    Arena *a = arena_new();
-    expr_start(a);
-    Diags *d = diags_new(a);
-    Library lib = {0};
-    gm_file_is_read(home.archive);
-    if (!read_library(a, home.stdlib, &lib, d, 0)) return EXIT_USAGE;
+    gm_file_is_read(home->archive);
+    if (!read_library(a, home->stdlib, lib, d, 0)) return EXIT_USAGE;
     for (int i = 0; i < o->ninclude; i++)
-        if (!read_library(a, o->include[i], &lib, d, 0)) return EXIT_USAGE;
-    if (diags_errors(d) > 0 || !front_resolve_library(a, &lib, d)) return finish(d, o, EXIT_MODEL);
+        if (!read_library(a, o->include[i], lib, d, 0)) return EXIT_USAGE;
+    if (diags_errors(d) > 0 || !front_resolve_library(a, lib, d)) return finish(d, o, EXIT_MODEL);
     front_read = read_source;
-    Source *s = read_source(a, o->model);
-    if (!s) {
+    *s = read_source(a, o->model);
+    if (!*s) {
         fprintf(stderr, "gmc: cannot read %s: %s\n", o->model, strerror(errno));
         return EXIT_USAGE;
     }
     begin_pass("parse");
-    Model *m = NULL;
-    if (!front_parse_model(a, s, d, &m)) return finish(d, o, EXIT_MODEL);
-    bool names = front_resolve(a, m, &lib, d), types = front_types(a, m, &lib, d);
+    if (!front_parse_model(a, *s, d, m)) return finish(d, o, EXIT_MODEL);
+    bool names = front_resolve(a, *m, lib, d), types = front_types(a, *m, lib, d);
     if (!names || !types || diags_errors(d) > 0) return finish(d, o, EXIT_MODEL);
-    front_advise(a, m, &lib, d);
-    if (end_pass(o, "parse", "ast", NULL)) {
-        ast_print(stdout, m);
-        return 0;
-    }
-    Graph g = {.arena = a, .diags = d, .model = m, .stdlib = &lib, .no_augment = o->no_augment, .method = o->method, .lesson = o->lesson};
+    front_advise(a, *m, lib, d);
+    if (!end_pass(o, "parse", "ast", NULL)) return GO_ON;
+    ast_print(stdout, *m);
+    return 0;
+}
+
+static int run_graph_passes(const Options *o, Graph *g)
+{
     for (size_t i = 0; i < sizeof graph_passes / sizeof *graph_passes; i++) {
         const GraphPass *pass = &graph_passes[i];
         begin_pass(pass->name);
-        if (!(pass->except & 1u << g.method) && !pass->run(&g)) return finish(d, o, EXIT_MODEL);
+        if (!(pass->except & 1u << g->method) && !pass->run(g)) return finish(g->diags, o, EXIT_MODEL);
         if (end_pass(o, pass->name, pass->stage,
-                     o->check_passes || strcmp(pass->name, "schedule") == 0 ? graph_check(&g, pass->name) : NULL)) {
-            pass->print(stdout, &g);
+                     o->check_passes || strcmp(pass->name, "schedule") == 0 ? graph_check(g, pass->name) : NULL)) {
+            pass->print(stdout, g);
             return 0;
         }
     }
-    if (!o->output && !o->emit && !o->dump && !o->explain && !o->lesson) {
-        if (!o->quiet) fprintf(stderr, "%s: no errors; -o PROGRAM writes the program\n", o->model);
-        return finish(d, o, 0);
-    }
-    Lower *lowering = lower_new(&g);
-    const Program *p = lowered(lowering);
+    return GO_ON;
+}
+
+static int run_kernel_passes(const Options *o, Lower *lowering, const Program *p)
+{
     for (size_t i = 0; i < sizeof kernel_passes / sizeof *kernel_passes; i++) {
         const KernelPass *pass = &kernel_passes[i];
-        if (g.lesson && pass->except_lesson) continue;
+        if (o->lesson && pass->except_lesson) continue;
         begin_pass(pass->name);
         pass->run(lowering);
         if (end_pass(o, pass->name, pass->stage,
@@ -727,24 +721,32 @@ static int compile_model(const Options *o)
             return 0;
         }
     }
-    const bool is_file = o->explain > EXPLAIN_FULL;
-    if (o->explain && !is_file && (!(all_dumped(o) || o->output) || becomes_printer(o, "explain"))) {
+    return GO_ON;
+}
+
+// What --explain prints, and the pictures of the graph.
+static int explained(const Options *o, const Graph *g, const Program *p)
+{
+    if (o->explain && o->explain <= EXPLAIN_FULL && (!(all_dumped(o) || o->output) || becomes_printer(o, "explain"))) {
         explain(stdout, p, o->explain == EXPLAIN_FULL, o->model);
-        return finish(d, o, 0);
+        return finish(g->diags, o, 0);
     }
     begin_pass("dot");
     if (end_pass(o, "dot", "dot", NULL)) {
-        diagram_dot(stdout, &g);
-        return finish(d, o, 0);
+        diagram_dot(stdout, g);
+        return finish(g->diags, o, 0);
     }
     begin_pass("mermaid");
-    if (end_pass(o, "mermaid", "mermaid", NULL)) {
-        diagram_mermaid(stdout, &g);
-        return finish(d, o, 0);
-    }
-    complete_program(lowering);
+    if (!end_pass(o, "mermaid", "mermaid", NULL)) return GO_ON;
+    diagram_mermaid(stdout, g);
+    return finish(g->diags, o, 0);
+}
+
+// What is written of a complete program: a lesson, a page, its text or itself.
+static int written(const Options *o, const Home *home, Diags *d, const Program *p, Source *s)
+{
     if (o->lesson && !o->dump) return finish(d, o, write_lesson(o, p));
-    if (is_file && !o->emit && !o->dump) {
+    if (o->explain > EXPLAIN_FULL && !o->emit && !o->dump) {
         current_pass = "pages";
         return finish(d, o, write_output(o, p, s, print_page));
     }
@@ -760,9 +762,37 @@ static int compile_model(const Options *o)
         return finish(d, o, 0);
     }
     if (all_dumped(o)) return finish(d, o, 0);
-    int status = compile(o, &home, p);
+    int status = compile(o, home, p);
     if (o->time) fprintf(stderr, "%-10s %.3f s\n", "compiler", seconds() - pass_begun);
-    finish(d, o, status);
+    return finish(d, o, status);
+}
+
+static int compile_model(const Options *o)
+{
+    Home home;
+    if (!find_home(&home)) {
+        no_home();
+        return EXIT_USAGE;
+    }
+    Arena *a = arena_new();
+    expr_start(a);
+    Diags *d = diags_new(a);
+    Library lib = {0};
+    Source *s = NULL;
+    Model *m = NULL;
+    int status = read_model(o, &home, &lib, d, a, &s, &m);
+    if (status != GO_ON) return status;
+    Graph g = {.arena = a, .diags = d, .model = m, .stdlib = &lib, .no_augment = o->no_augment, .method = o->method, .lesson = o->lesson};
+    if ((status = run_graph_passes(o, &g)) != GO_ON) return status;
+    if (!o->output && !o->emit && !o->dump && !o->explain && !o->lesson) {
+        if (!o->quiet) fprintf(stderr, "%s: no errors; -o PROGRAM writes the program\n", o->model);
+        return finish(d, o, 0);
+    }
+    Lower *lowering = lower_new(&g);
+    const Program *p = lowered(lowering);
+    if ((status = run_kernel_passes(o, lowering, p)) != GO_ON || (status = explained(o, &g, p)) != GO_ON) return status;
+    complete_program(lowering);
+    status = written(o, &home, d, p, s);
     arena_free(a);
     return status;
 }
@@ -818,6 +848,125 @@ static int run_stored(char **argv)
     return EXIT_USAGE;
 }
 
+// The options before the model; an exit status after a message, or where an option is all that is asked.
+static int read_options(Options *o, int argc, char **argv)
+{
+    for (int c; (c = gm_option_next(option_table, 1, argc, argv)) != GM_OPTIONS_END;) switch (c) {
+        case OPT_OUTPUT: o->output = optarg; break;
+        case OPT_INCLUDE:
+            if (o->ninclude == 32) {
+                fprintf(stderr, "gmc: at most 32 -I folders\n");
+                return EXIT_USAGE;
+            }
+            o->include[o->ninclude++] = optarg;
+            break;
+        case OPT_QUIET: o->quiet = true; break;
+        case OPT_VERBOSE: o->verbose = true; break;
+        case OPT_EMIT: o->emit = optarg; break;
+        case OPT_DUMP: o->dump = optarg; break;
+        case OPT_CHECK_PASSES: o->check_passes = true; break;
+        case OPT_EXPLAIN:
+            o->explain = EXPLAIN_BRIEF;
+            if (!optarg) break;
+            if (option_value(OPT_EXPLAIN) < 0) return EXIT_USAGE;
+            o->explain += (unsigned)option_value(OPT_EXPLAIN);  // in the order of its values
+            break;
+        case OPT_INFO: o->explain = EXPLAIN_INFO; break;
+        case OPT_NO_AUGMENT: o->no_augment = true; break;
+        case OPT_LESSON: o->lesson = true; break;
+        case OPT_LESSON_FLAGS: return print_lesson_flags();
+        case OPT_METHOD:
+            o->method = method_named(optarg, ASKED_BY_OPTION);
+            if (!o->method) {
+                fprintf(stderr, "gmc: --method %s: there are `nuts`, `gibbs` and `em`; without it gmc chooses for each unknown\n", optarg);
+                return EXIT_USAGE;
+            }
+            break;
+        case OPT_TIME: o->time = true; break;
+        case OPT_KEEP: o->keep = true; break;
+        case OPT_NO_DEVICE: o->no_device = true; break;
+        case OPT_DEVICE:
+            if (option_value(OPT_DEVICE) < 0) return EXIT_USAGE;
+            o->device = *optarg == 'g';
+            o->no_device = *optarg == 'c';
+            break;
+        case OPT_ARCH: o->arch = optarg; break;
+        case OPT_PRECISION:
+            if (option_value(OPT_PRECISION) < 0) return EXIT_USAGE;
+            o->precision = (GmPrecision)option_value(OPT_PRECISION);
+            break;
+        case OPT_VERSION: puts("gmc " GMC_VERSION); return printed(0);
+        case OPT_HELP: usage(stdout); return printed(0);
+        default: fprintf(stderr, "gmc --help lists the options\n"); return EXIT_USAGE;
+        }
+    return GO_ON;
+}
+
+// Whether a lesson is asked for with nothing beside it; else a message.
+static bool lesson_alone(const Options *o)
+{
+    if (o->lesson && o->method != METHOD_OTHER && o->method != METHOD_GIBBS) {
+        fprintf(stderr, "gmc: --lesson: a lesson has Gibbs updates; leave --method out\n");
+        return false;
+    }
+    const char *idle = !o->lesson                  ? NULL
+                       : o->emit                   ? "emit"
+                       : o->explain                ? "explain"
+                       : o->keep                   ? "keep"
+                       : o->device || o->no_device ? "device"
+                       : o->arch                   ? "arch"
+                       : o->precision != GM_MIXED  ? "precision"
+                                                   : NULL;
+    if (idle) {
+        fprintf(stderr, "gmc: --lesson writes the lesson and nothing else; leave --%s out\n", idle);
+        return false;
+    }
+    return true;
+}
+
+// Whether there are such a stage and such a pass; else a message with all of them.
+static bool names_known(const Options *o)
+{
+    if (o->emit && !known_stage(o->emit)) {
+        fprintf(stderr, "gmc: there is no stage `%s`; stages:", o->emit);
+#define PASS(name, stage, help) \
+    if (strcmp(#stage, "none") != 0) fprintf(stderr, " %s", #stage);
+#include "passes.def"
+        fputc('\n', stderr);
+        return false;
+    }
+    if (o->dump && !all_dumped(o) && !known_pass(o->dump)) {
+        fprintf(stderr, "gmc: --dump: there is no pass `%s`; passes:", o->dump);
+#define PASS(pass, stage, help) fprintf(stderr, " %s", #pass);
+#include "passes.def"
+        fputc('\n', stderr);
+        return false;
+    }
+    return true;
+}
+
+// The model, and whether options fit each other; else a message.
+static bool options_fit(Options *o, int argc, char **argv)
+{
+    if (optind >= argc) {
+        fprintf(stderr, "gmc: no model given (gmc MODEL.gm -o PROGRAM; gmc --help)\n");
+        return false;
+    }
+    if (optind + 1 < argc) {
+        fprintf(stderr, "gmc: one model at a time: `%s` is left over\n", argv[optind + 1]);
+        return false;
+    }
+    o->model = current_model = argv[optind];
+    if (!names_known(o) || !lesson_alone(o)) return false;
+    if (o->lesson) o->method = METHOD_GIBBS;
+    char list[300];
+    if (o->arch && gm_nvrtc_found(NULL, NULL) && !gm_nvrtc_knows(o->arch, list, sizeof list)) {
+        fprintf(stderr, "gmc: --arch: `%s` is none that the NVRTC found here compiles for: %s\n", o->arch, list);
+        return false;
+    }
+    return true;
+}
+
 int main(int argc, char **argv)
 {
     Options o = {.precision = GM_MIXED};
@@ -827,100 +976,9 @@ int main(int argc, char **argv)
     signal(SIGABRT, internal_fault);
     signal(SIGFPE, internal_fault);
     if (about_draws(argc, argv)) return run_stored(argv);
-    for (int c; (c = gm_option_next(option_table, 1, argc, argv)) != GM_OPTIONS_END;) switch (c) {
-        case OPT_OUTPUT: o.output = optarg; break;
-        case OPT_INCLUDE:
-            if (o.ninclude == 32) {
-                fprintf(stderr, "gmc: at most 32 -I folders\n");
-                return EXIT_USAGE;
-            }
-            o.include[o.ninclude++] = optarg;
-            break;
-        case OPT_QUIET: o.quiet = true; break;
-        case OPT_VERBOSE: o.verbose = true; break;
-        case OPT_EMIT: o.emit = optarg; break;
-        case OPT_DUMP: o.dump = optarg; break;
-        case OPT_CHECK_PASSES: o.check_passes = true; break;
-        case OPT_EXPLAIN:
-            o.explain = EXPLAIN_BRIEF;
-            if (!optarg) break;
-            if (option_value(OPT_EXPLAIN) < 0) return EXIT_USAGE;
-            o.explain += (unsigned)option_value(OPT_EXPLAIN);  // in the order of its values
-            break;
-        case OPT_INFO: o.explain = EXPLAIN_INFO; break;
-        case OPT_NO_AUGMENT: o.no_augment = true; break;
-        case OPT_LESSON: o.lesson = true; break;
-        case OPT_LESSON_FLAGS: return print_lesson_flags();
-        case OPT_METHOD:
-            o.method = method_named(optarg, ASKED_BY_OPTION);
-            if (!o.method) {
-                fprintf(stderr, "gmc: --method %s: there are `nuts`, `gibbs` and `em`; without it gmc chooses for each unknown\n", optarg);
-                return EXIT_USAGE;
-            }
-            break;
-        case OPT_TIME: o.time = true; break;
-        case OPT_KEEP: o.keep = true; break;
-        case OPT_NO_DEVICE: o.no_device = true; break;
-        case OPT_DEVICE:
-            if (option_value(OPT_DEVICE) < 0) return EXIT_USAGE;
-            o.device = *optarg == 'g';
-            o.no_device = *optarg == 'c';
-            break;
-        case OPT_ARCH: o.arch = optarg; break;
-        case OPT_PRECISION:
-            if (option_value(OPT_PRECISION) < 0) return EXIT_USAGE;
-            o.precision = (GmPrecision)option_value(OPT_PRECISION);
-            break;
-        case OPT_VERSION: puts("gmc " GMC_VERSION); return printed(0);
-        case OPT_HELP: usage(stdout); return printed(0);
-        default: fprintf(stderr, "gmc --help lists the options\n"); return EXIT_USAGE;
-        }
-    if (optind >= argc) {
-        fprintf(stderr, "gmc: no model given (gmc MODEL.gm -o PROGRAM; gmc --help)\n");
-        return EXIT_USAGE;
-    }
-    if (optind + 1 < argc) {
-        fprintf(stderr, "gmc: one model at a time: `%s` is left over\n", argv[optind + 1]);
-        return EXIT_USAGE;
-    }
-    o.model = current_model = argv[optind];
-    if (o.emit && !known_stage(o.emit)) {
-        fprintf(stderr, "gmc: there is no stage `%s`; stages:", o.emit);
-#define PASS(name, stage, help) \
-    if (strcmp(#stage, "none") != 0) fprintf(stderr, " %s", #stage);
-#include "passes.def"
-        fputc('\n', stderr);
-        return EXIT_USAGE;
-    }
-    if (o.dump && !all_dumped(&o) && !known_pass(o.dump)) {
-        fprintf(stderr, "gmc: --dump: there is no pass `%s`; passes:", o.dump);
-#define PASS(pass, stage, help) fprintf(stderr, " %s", #pass);
-#include "passes.def"
-        fputc('\n', stderr);
-        return EXIT_USAGE;
-    }
-    if (o.lesson && o.method != METHOD_OTHER && o.method != METHOD_GIBBS) {
-        fprintf(stderr, "gmc: --lesson: a lesson has Gibbs updates; leave --method out\n");
-        return EXIT_USAGE;
-    }
-    const char *idle = !o.lesson                 ? NULL
-                       : o.emit                  ? "emit"
-                       : o.explain               ? "explain"
-                       : o.keep                  ? "keep"
-                       : o.device || o.no_device ? "device"
-                       : o.arch                  ? "arch"
-                       : o.precision != GM_MIXED ? "precision"
-                                                 : NULL;
-    if (idle) {
-        fprintf(stderr, "gmc: --lesson writes the lesson and nothing else; leave --%s out\n", idle);
-        return EXIT_USAGE;
-    }
-    if (o.lesson) o.method = METHOD_GIBBS;
-    char list[300];
-    if (o.arch && gm_nvrtc_found(NULL, NULL) && !gm_nvrtc_knows(o.arch, list, sizeof list)) {
-        fprintf(stderr, "gmc: --arch: `%s` is none that the NVRTC found here compiles for: %s\n", o.arch, list);
-        return EXIT_USAGE;
-    }
+    const int status = read_options(&o, argc, argv);
+    if (status != GO_ON) return status;
+    if (!options_fit(&o, argc, argv)) return EXIT_USAGE;
     // Passes recurse as deep as expressions and definitions are nested: they have a stack for that. Pages that are not touched cost
     // nothing.
     pthread_attr_t attributes;

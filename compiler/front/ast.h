@@ -17,7 +17,7 @@ typedef struct Decl Decl;
 typedef struct Stmt Stmt;
 typedef struct Block Block;
 
-// ---- shapes and types (filled by types.c) ----
+// ---- shapes and types (filled by shapes.c and expressions.c) ----
 
 #define MAX_RANK    GM_MAX_RANK
 #define MAX_NATURAL 4  // natural parameters of a family, which are summed together
@@ -122,7 +122,7 @@ struct Ast {
     int nkids;
     Ast **kid;
     int depth;        // of the tree below, at most MAX_DEPTH: passes may recurse
-    TypeState state;  // types.c: whether `type` may be read
+    TypeState state;  // expressions.c: whether `type` may be read
     // of an argument that was given by name, sd = s: that name, until arguments.c has put it in its place
     const char *label;
     Span label_span;
@@ -274,7 +274,7 @@ typedef struct Request {  // y by RULE as z;   (alpha, beta) by gibbs;   tau by 
     struct Request *next;
 } Request;
 
-// the method of this name there (resolve.c); METHOD_OTHER if there is none
+// the method of this name there (requests.c); METHOD_OTHER if there is none
 Method method_named(const char *word, int where);
 
 // ---- stdlib: distributions, families, augmentations ----

@@ -78,7 +78,7 @@ void front_flatten_rows(Arena *a, Model *m, Diags *d);
 void front_free_counts(Arena *a, Model *m, const Library *lib, Diags *d);
 
 // Names, and then types, of the bodies in a library; called by front_resolve_library.
-void resolve_library(Arena *a, Library *lib, Diags *d);  // resolve.c
+void resolve_library(Arena *a, Library *lib, Diags *d);  // library_names.c
 void types_library(Arena *a, Library *lib, Diags *d);    // types.c
 
 const char *plural(Arena *a, int n, const char *one, const char *many);  // "1 argument", "2 arguments"

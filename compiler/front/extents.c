@@ -145,3 +145,37 @@ bool constant_value(const Ast *e, const Binding *b, double *v)
     }
     return false;
 }
+
+bool types_constant(const Ast *e, const Distribution *d, const Stmt *s, double *value)
+{
+    const Binding b = {d, s->args};
+    return constant_value(e, &b, value);
+}
+
+// ---- loop indices within an expression ----
+
+// Indices that an expression runs over itself.
+typedef struct SubscriptBound {
+    const Decl *index;
+    const struct SubscriptBound *next;
+} SubscriptBound;
+
+// An index of a loop in e, or NULL.
+static Decl *index_in(const Ast *e, const SubscriptBound *bound)
+{
+    if (e->kind == AST_NAME) {
+        if (!e->decl || e->decl->kind != DECL_INDEX) return NULL;
+        for (const SubscriptBound *b = bound; b; b = b->next)
+            if (b->index == e->decl) return NULL;
+        return e->decl;
+    }
+    const SubscriptBound own = {e->kind == AST_REDUCE ? e->decl : NULL, bound};
+    for (int i = 0; i < e->nkids; i++) {
+        Decl *found = e->kid[i] ? index_in(e->kid[i], &own) : NULL;
+        if (found) return found;
+    }
+    return NULL;
+}
+
+Decl *types_index(const Ast *e) { return index_in(e, NULL); }
+bool types_has_index(const Ast *e) { return types_index(e) != NULL; }

@@ -17,7 +17,7 @@ typedef enum {
 typedef enum { SIGN_ANY, SIGN_NOT_NEGATIVE, SIGN_POSITIVE, SIGN_UNIT, SIGN_NOT_POSITIVE } Sign;
 enum { TRAIT_LOG_END = 1, TRAIT_POLES = 2, TRAIT_BOUNDED = 4, TRAIT_APART = 8, TRAIT_YES_NO = 16 };
 
-// Type and shape of a value, as the head of functions.def has them; the rest by types.c.
+// Type and shape of a value, as the head of functions.def has them; the rest by expressions.c.
 typedef enum {
     RESULT_EACH,
     RESULT_EACH_SAME,

@@ -46,39 +46,6 @@ static int place_of(const List *l, const void *item)
     return -1;
 }
 
-// ---- unknowns without a size ----
-
-bool sizes_undecided(Arena *a, const Library *lib, Decl *d)
-{
-    if (d->kind != DECL_VARIABLE || d->has_type || d->sites || d->poisoned) return false;
-    const Facts *f = facts(a, d);
-    for (int i = 0; i < f->tildes.n; i++) {
-        const Stmt *s = f->tildes.item[i];
-        const Distribution *dist = s->dist ? library_distribution(lib, s->dist) : NULL;
-        if (s->lhs->kind != AST_NAME || !dist || dist->value_rank) return false;
-    }
-    return f->tildes.n > 0 && !f->from_uses;
-}
-
-static const Decl *undecided_in(Arena *a, const Library *lib, const Ast *e, bool ambiguous)
-{
-    const Decl *d = e->kind == AST_NAME ? e->decl : NULL;
-    if (d && d->kind == DECL_DEFINITION && d->sites && !d->sites->next_site && !d->recursive)
-        return undecided_in(a, lib, d->sites->rhs, ambiguous);
-    if (d) return d->type.rank == 0 && sizes_undecided(a, lib, e->decl) && (!ambiguous || facts(a, e->decl)->ambiguous) ? d : NULL;
-    for (int i = 0; i < e->nkids; i++) {
-        const Decl *found = e->kid[i] ? undecided_in(a, lib, e->kid[i], ambiguous) : NULL;
-        if (found) return found;
-    }
-    return NULL;
-}
-
-const Decl *sizes_undecided_in(Arena *a, const Library *lib, const Ast *e)
-{
-    const Decl *d = undecided_in(a, lib, e, true);
-    return d ? d : undecided_in(a, lib, e, false);
-}
-
 // ---- trials ----
 
 static void visit_stmts(Sizes *z, Stmt *s)
@@ -375,12 +342,13 @@ static bool size_by_shapes(Sizes *z, const Stmt *target)
     return q.found == 1;
 }
 
-void sizes_from_uses(Arena *a, Model *m, const Library *lib)
+// Gives unknowns without a size (undecided.c) those that their uses decide (Facts.from_uses).
+static void from_uses(Arena *a, Model *m, const Library *lib)
 {
     Sizes z = {.a = a, .m = m, .lib = lib, .before = NEW_N(a, Decl, m->ndecls + 1)};
     for (int i = 0; i < m->ndecls; i++) {
         z.before[i] = *m->decls[i];
-        if (sizes_undecided(a, lib, m->decls[i])) list_add(a, &z.bare, m->decls[i]);
+        if (undecided_size(a, lib, m->decls[i])) list_add(a, &z.bare, m->decls[i]);
     }
     if (!z.bare.n) return;
     z.shapes = NEW_N(a, Shapes, z.bare.n);
@@ -449,13 +417,14 @@ static void report(Sizes *z, Decl *d, const Stmt *at, Diags *diags)
     diag_help(m, "%s %s ~ ... has one for each; real %s ~ ... declares that one number is meant", shape, d->name, d->name);
 }
 
-void sizes_check(Arena *a, Model *m, const Library *lib, Diags *d)
+// After types: one number shared by all elements of a vectorised statement, where one for each was probably meant.
+static void check_shared(Arena *a, Model *m, const Library *lib, Diags *d)
 {
     Sizes z = {.a = a, .m = m, .lib = lib};
     for (Block *b = m->blocks; b; b = b->next) visit_stmts(&z, b->body);
     for (int i = 0; i < m->ndecls; i++) {
         Decl *of = m->decls[i];
-        if (of->type.rank || !sizes_undecided(a, lib, of) || of->block == BLOCK_PREDICT) continue;
+        if (of->type.rank || !undecided_size(a, lib, of) || of->block == BLOCK_PREDICT) continue;
         if (of->block == BLOCK_PRIOR && !like_an_element(&z, of)) continue;
         for (int k = 0; k < z.statements.n; k++)
             if (serves_all(&z, z.statements.item[k], of)) {
@@ -463,4 +432,16 @@ void sizes_check(Arena *a, Model *m, const Library *lib, Diags *d)
                 break;
             }
     }
+}
+
+// ---- the types of a model ----
+
+bool front_types(Arena *a, Model *m, const Library *lib, Diags *d)
+{
+    int errors = diags_errors(d);
+    from_uses(a, m, lib);
+    Types t = {.a = a, .d = d, .lib = lib};
+    types_model(&t, m);
+    if (diags_errors(d) == errors) check_shared(a, m, lib, d);
+    return diags_errors(d) == errors;
 }

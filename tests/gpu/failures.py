@@ -116,6 +116,10 @@ def report(good, text):
     print("ok  " if good else "FAIL", text, flush=True)
 
 
+# The stub fills all memory that it gives: in pages of 4 KiB that is most of the time of a run.
+LARGE_PAGES = {"GLIBC_TUNABLES": "glibc.malloc.hugetlb=1"}
+
+
 class Place:
     """A folder with the stub, programs and data; each is made when first asked for."""
 
@@ -153,7 +157,7 @@ class Place:
     def fit(self, model, inputs, *options, made=(), cache="cache", **environment):
         libraries = {v: self.at("stub.so") for v in ("GMC_CUDA", "GMC_NVRTC", "GMC_CUBLAS", "GMC_CUSOLVER")}
         # --device auto: the GPU if there is one
-        common = {"XDG_CACHE_HOME": self.at(cache), "STUB_LOG": self.at("log"), "OMP_NUM_THREADS": "1", "GMC_DEVICE": "gpu"}
+        common = {"XDG_CACHE_HOME": self.at(cache), "STUB_LOG": self.at("log"), "OMP_NUM_THREADS": "1", "GMC_DEVICE": "gpu", **LARGE_PAGES}
         os.makedirs(self.at(cache), exist_ok=True)
         if os.path.exists(self.at("log")):
             os.remove(self.at("log"))

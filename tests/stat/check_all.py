@@ -26,7 +26,7 @@ FEW_ROWS = {"N": 4, "p": 9, "T": 2}         # sizes at which joint draws take th
 
 def check(w, name, text):
     try:
-        program = w.compile(name, text, flags=("--no-device",), compiler="cc_quick" if name in SLOW else None)
+        program = w.compile(name, text, compiler="cc_quick" if name in SLOW else None)
         schedule = subprocess.run([GMC, "-q", "--emit=schedule", w.path(name + ".gm")], capture_output=True, text=True).stdout
         runs = [random_data(text, 1)] + ([random_data(text, 1, FEW_ROWS)] if "by rows if" in schedule else [])
     except Failed as e:

@@ -33,8 +33,9 @@ class Workplace:
         return os.path.join(self.folder, name)
 
     def compile(self, name, model, flags=(), compiler=None):
-        """Compiles the text of a model, or the file of one, with these flags of gmc. Gives the path of the program. `compiler`: of this
-        folder, in place of what CC names (cc_quick, where a program of cc_brief would run for longer than that compiles)."""
+        """Compiles the text of a model, or the file of one, for a CPU, with these flags of gmc. Gives the path of the program.
+        `compiler`: of this folder, in place of what CC names (cc_quick, where a program of cc_brief would run for longer than that
+        compiles)."""
         source = model
         if "\n" in model or "{" in model:
             source = self.path(name + ".gm")
@@ -42,7 +43,8 @@ class Workplace:
                 f.write(model)
         program = self.path(name)
         environment = {**os.environ, "CC": os.path.join(ROOT, "tests", "stat", compiler)} if compiler else None
-        ran = subprocess.run([GMC, "-q", *flags, source, "-o", program], capture_output=True, text=True, env=environment)
+        command = [GMC, "-q", "--no-device", *flags, source, "-o", program]
+        ran = subprocess.run(command, capture_output=True, text=True, env=environment)
         if ran.returncode != 0:
             raise Failed("gmc refused it:\n" + ran.stdout + ran.stderr)
         return program

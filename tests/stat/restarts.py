@@ -23,11 +23,11 @@ CASES = {"alone": (5, 40, 0, True), "alike": (5, 0, 0, False), "a little less": 
          "broad": (20, 40, 4, True), "missing": (5, 40, 0, False), "discrete": (5, 40, 0, False)}
 
 with Workplace() as w:
-    program = w.compile("modes", MODEL, flags=("--no-device", "--method", "nuts"))
+    program = w.compile("modes", MODEL, flags=("--method", "nuts"))
     stepped = w.compile("stepped", MODEL.replace("int D;", "int D; real z;").replace("target += w", "z ~ normal(m, 1000); target += w"),
-                        flags=("--no-device", "--method", "nuts"))
+                        flags=("--method", "nuts"))
     counting = w.compile("counting", MODEL.replace("m ~ flat();", "m ~ flat(); n ~ poisson(3);").replace("target += w",
-            "c ~ binomial(n + 4, 0.5); target += w").replace("int D;", "int D, c;"), flags=("--no-device", "--method", "nuts"))
+            "c ~ binomial(n + 4, 0.5); target += w").replace("int D;", "int D, c;"), flags=("--method", "nuts"))
     for name, (D, tilt, k, restarts) in CASES.items():
         values = {"D": D, "w": tilt, "k": k}
         data = w.data(name.replace(" ", "_"), {**values, "z": None, "c": 4})
@@ -44,7 +44,7 @@ with Workplace() as w:
                                                      else "in most both modes stay" if not restarts and both >= 3
                                                      else "%d of 6 tell" % both))
     many = w.compile("many", "data { int D; }\nprior { for (d in 1:D) x[d] ~ normal(0, d * d); }\n",
-                     flags=("--no-device", "--method", "nuts"))
+                     flags=("--method", "nuts"))
     w.draws(many, w.data("many", {"D": 100}), 20, chains=32, warmup=300)
     print("32 chains that have seen little of scales from 1 to 10,000: %d began again" % sum("began again" in said for said in w.said))
     files = []

@@ -9,7 +9,6 @@ whatever it gains; then with one that leaves -log|J|/2 out as well, and have to 
 """
 import functools
 import itertools
-import math
 import os
 import re
 import shutil
@@ -27,7 +26,8 @@ rows, models = [], []
 
 
 class Joint:
-    """The log density of x at given scales: sum of -(c - row'x)^2/(2 sd^2) - log(sd)."""
+    """The log density of x at given scales: sum of -(c - row'x)^2/(2 sd^2) - log(sd). Numbers that depend on scales are arrays over all
+    points of the grid."""
 
     def __init__(self, n):
         self.n, self.rows, self.rest = n, [], 0.0
@@ -35,42 +35,43 @@ class Joint:
     def add(self, c, sd, **parts):
         row = [0.0] * self.n + [c / sd]
         for i, factor in parts.items():
-            row[int(i[1:])] += factor / sd
+            row[int(i[1:])] = row[int(i[1:])] + factor / sd
         self.rows.append(row)
-        self.rest -= (c / sd) ** 2 / 2 + math.log(sd)
+        self.rest = self.rest - ((c / sd) ** 2 / 2 + np.log(sd))
 
     @functools.cached_property
     def products(self):
-        """Those of the rows, c last, with each other, once all are there."""
-        rows = np.array(self.rows)
-        return rows.T @ rows
+        """[point]: those of the rows, c last, with each other, once all are there."""
+        rows = np.array([[np.broadcast_to(x, self.rest.shape) for x in row] for row in self.rows]).transpose(2, 0, 1)
+        return rows.transpose(0, 2, 1) @ rows
 
     @property
     def J(self):
-        return self.products[:-1, :-1]
+        return self.products[:, :-1, :-1]
 
     @property
     def h(self):
-        return self.products[:-1, -1]
+        return self.products[:, :-1, -1:]
 
     def add_vector(self, at, mean, S):
         """Elements `at` as a vector ~ multi_normal(mean, S); of the mean, an element of x is named by a string."""
-        R = np.linalg.inv(np.linalg.cholesky(S))
-        for row in R:
+        points = np.broadcast(*(x for row in S for x in row)).shape
+        R = np.linalg.inv(np.linalg.cholesky(np.array([[np.broadcast_to(x, points) for x in row] for row in S]).transpose(2, 0, 1)))
+        for row in R.transpose(1, 2, 0):
             parts = {"x%d" % i: f for i, f in zip(at, row)}
             fixed = 0.0
             for m, f in zip(mean, row):
                 if isinstance(m, str):
                     parts[m] = parts.get(m, 0) - f
                 else:
-                    fixed += f * m
+                    fixed = fixed + f * m
             self.add(fixed, 1, **parts)
-        self.rest += np.log(np.diag(R)).sum()
+        self.rest = self.rest + np.log(np.diagonal(R, axis1=1, axis2=2)).sum(axis=1)
 
     def marginal(self):
         L = np.linalg.cholesky(self.J)
-        v = np.linalg.solve(L, self.h)
-        return self.rest + v @ v / 2 - np.log(np.diag(L)).sum()
+        v = np.linalg.solve(L, self.h)[:, :, 0]
+        return self.rest + (v * v).sum(axis=1) / 2 - np.log(np.diagonal(L, axis1=1, axis2=2)).sum(axis=1)
 
 
 def part(i, factor=1.0):
@@ -238,7 +239,7 @@ def intrinsic_field(t, s):
     o = Joint(SIDE * SIDE)
     for i, j in EDGES:
         o.add(0, t, **part(i), **part(j, -1))
-    o.rest += (len(EDGES) - SIDE * SIDE + 1) * np.log(t)
+    o.rest = o.rest + (len(EDGES) - SIDE * SIDE + 1) * np.log(t)
     o.add(0, 0.01, **{"x%d" % i: 1.0 for i in range(SIDE * SIDE)})
     for i in range(SIDE * SIDE):
         o.add(0, 100, **part(i))
@@ -282,9 +283,9 @@ R2 = np.array([[1, 0.4], [0.4, 1]])
                                                              "sb": by_log(lambda s: -s ** 2 / 2, -7, 1.7, 24)})
 def two_plates(t1, t2, sb):                      # each with a set of its own
     o = Joint(14)
-    D = np.diag([t1, t2])
+    t = (t1, t2)
     for j in range(4):
-        o.add_vector((2 * j, 2 * j + 1), (0, 0), D @ R2 @ D)
+        o.add_vector((2 * j, 2 * j + 1), (0, 0), [[R2[a, b] * t[a] * t[b] for b in range(2)] for a in range(2)])
     for k in range(3):
         o.add_vector((8 + 2 * k, 9 + 2 * k), (0.1, 0.2), [[sb ** 2, 0.3 * sb], [0.3 * sb, 1]])
     for g, h, x, y in zip(KINDS, OTHER, U, V):
@@ -365,19 +366,17 @@ def by_quadrature(name):
     elements."""
     scales, make = next((scales, make) for model, _, _, scales, make in models if model == name)
     priors, grids, logs = zip(*scales.values())
-    weight, moments, means, squares = [], [], [], []
-    for at in itertools.product(*grids):
-        value = [np.exp(t) if by else t for t, by in zip(at, logs)]
-        o, names = make(*value)
-        weight.append(o.marginal() + sum(p(v) for p, v in zip(priors, value)) + sum(t for t, by in zip(at, logs) if by))
-        moments.append(at)
-        S = np.linalg.inv(o.J)
-        mean = S @ o.h
-        means.append([mean[i] for i in names.values()])
-        squares.append([S[i, i] + mean[i] ** 2 for i in names.values()])
-    p = np.exp(np.array(weight) - max(weight))
+    points = np.array(list(itertools.product(*grids)))
+    values = [np.exp(t) if by else t for t, by in zip(points.T, logs)]
+    o, names = make(*values)
+    weight = o.marginal() + sum(p(v) for p, v in zip(priors, values)) + sum(t for t, by in zip(points.T, logs) if by)
+    S = np.linalg.inv(o.J)
+    at = list(names.values())
+    means = (S @ o.h)[:, at, 0]
+    squares = S[:, at, at] + means ** 2
+    p = np.exp(weight - weight.max())
     p /= p.sum()
-    return names, np.array(moments), p, p @ np.array(means), p @ np.array(squares)
+    return names, points, p, p @ means, p @ squares
 
 
 def compare(w, name, text, data, scales, make, right=True):
