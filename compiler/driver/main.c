@@ -347,8 +347,8 @@ static int build_program(const Options *o, const Home *h, Arena *a, int updates,
     // the upper halves of vector registers in use where it calls the C library, whose functions then take ten times as long. Without thread
     // jumps: gcc doubles the loop of a slice sampler for each condition in it that does not change (nine seconds for a dozen of them).
     // Without partial redundancy elimination: it computes in each branch of a row's condition what the row adds to a sum, and then does not
-    // vectorise the row. A condition with several branches, as for the categories of an ordered probit, is turned into arithmetic where more
-    // than 4 branches meet, too.
+    // vectorise the row. A condition with several branches, as for the categories of an ordered probit, is turned into arithmetic where
+    // more than 4 branches meet, too.
     const char *compile[] = {"-x",
                              "c",
                              "-std=gnu11",

@@ -42,9 +42,10 @@ def main():
         with open(folder + "/data.json", "w") as f:
             json.dump(DATA, f)
         shipped = {k: v for k, v in os.environ.items() if k != "CC"}     # the flags that are shipped
-        subprocess.run([os.path.abspath(sys.argv[1]), "-q", "--no-device", "model.gm", "-o", "model"], cwd=folder, check=True, env=shipped)
-        subprocess.run(["cc", "-O2", "-shared", "-fPIC", "-mno-avx", HERE + "/Inputs/upper_halves.c", "-o", "counts.so", "-ldl"], cwd=folder,
-                       check=True)
+        gmc = os.path.abspath(sys.argv[1])
+        subprocess.run([gmc, "-q", "--no-device", "model.gm", "-o", "model"], cwd=folder, check=True, env=shipped)
+        library = ["cc", "-O2", "-shared", "-fPIC", "-mno-avx", HERE + "/Inputs/upper_halves.c", "-o", "counts.so", "-ldl"]
+        subprocess.run(library, cwd=folder, check=True)
         for method in ("gibbs", "nuts"):
             made, dirty = calls(folder, method)
             failed += dirty > 0 or made < LEAST
