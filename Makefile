@@ -105,7 +105,7 @@ CTESTS := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/runtime/*.c tests/host/*.c 
 TSUITE := $(patsubst $(BUILD)/tests/%,$(BUILD)/tests/%.test,$(filter-out $(BUILD)/tests/front/front_dump,$(CTESTS)))
 
 # Flags of programs (driver/main.c): fma() is an instruction, and no call of the C library.
-AS_PROGRAMS := -O2 -g1 -march=native -fno-math-errno -fno-trapping-math
+AS_PROGRAMS := -O2 -g1 -fno-ipa-ra -march=native -fno-math-errno -fno-trapping-math
 
 $(BUILD)/tests/runtime/%: tests/runtime/%.c $(wildcard runtime/device/*.h tests/runtime/*.h)
 	@mkdir -p $(@D)

@@ -343,11 +343,12 @@ static int build_program(const Options *o, const Home *h, Arena *a, int updates,
 {
     const char *runtime = arena_printf(a, "-I%s/device", h->runtime);
     const bool many = updates > MANY_UPDATES;
-    // With expensive optimisations by -O1, too: gcc else leaves the upper halves of registers in use where it calls the C library, whose
-    // functions then take ten times as long. Without thread jumps: gcc doubles the loop of a slice sampler for each condition in it that
-    // does not change (nine seconds for a dozen of them). Without partial redundancy elimination: it computes in each branch of a row's
-    // condition what the row adds to a sum, and then does not vectorise the row. A condition with several branches, as for the categories
-    // of an ordered probit, is turned into arithmetic where more than 4 branches meet, too.
+    // With expensive optimisations by -O1, too, and without allocation of registers that knows what a called function uses: gcc else leaves
+    // the upper halves of vector registers in use where it calls the C library, whose functions then take ten times as long. Without thread
+    // jumps: gcc doubles the loop of a slice sampler for each condition in it that does not change (nine seconds for a dozen of them).
+    // Without partial redundancy elimination: it computes in each branch of a row's condition what the row adds to a sum, and then does not
+    // vectorise the row. A condition with several branches, as for the categories of an ordered probit, is turned into arithmetic where
+    // more than 4 branches meet, too.
     const char *compile[] = {"-x",
                              "c",
                              "-std=gnu11",
@@ -355,6 +356,7 @@ static int build_program(const Options *o, const Home *h, Arena *a, int updates,
                              many ? "-fno-inline" : "-ftree-vectorize",
                              many ? "-DGM_MANY_UPDATES" : "-UGM_MANY_UPDATES",
                              "-fexpensive-optimizations",
+                             "-fno-ipa-ra",
                              "-march=native",
                              "-fno-math-errno",
                              "-fno-trapping-math",

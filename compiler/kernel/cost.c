@@ -436,6 +436,54 @@ static const char *routine_of(const Counter *k, const Node *draw)
     return draw->draw.law ? arena_printf(k->p->g->arena, "%s_drawn", draw->draw.call->name) : draw->draw.call->name;
 }
 
+static bool is_no_data(const Var *v, void *with)
+{
+    (void)with;
+    return v->kind != VAR_DATA;
+}
+
+// The first argument of a routine; NULL: it is an expression of others.
+static Expr *first_argument(const Node *n)
+{
+    const Ast *call = n->draw.call, *first = call && call->nkids ? call->kid[0] : NULL;
+    for (int i = 0; i < n->draw.nargs; i++) {
+        const DrawArg *a = &n->draw.arg[i];
+        if (call && (!first || first->kind != AST_NAME || !a->name || strcmp(a->name, first->name) != 0)) continue;
+        return a->value ? a->value : ex_num(a->number);
+    }
+    return NULL;
+}
+
+// A routine that adds up as many draws as a count says: of an unknown one, many. NULL: no such routine.
+static Expr *units_by_count(const char *routine, const Node *n)
+{
+    static const struct {
+        const char *name;
+        double once, each, most, beyond;
+    } known[] = {
+#define COST_BY_COUNT(name, ...) {#name, __VA_ARGS__},
+#include "cost.def"
+    };
+    for (size_t i = 0; routine && i < sizeof known / sizeof *known; i++) {
+        if (strcmp(known[i].name, routine) != 0) continue;
+        Expr *count = first_argument(n);
+        if (!count || ex_any_var(count, is_no_data, NULL)) return ex_num(known[i].beyond);
+        Expr *all = ex_plus(ex_mul2(ex_num(known[i].each), count), known[i].once - known[i].beyond);
+        return ex_plus(ex_mul2(ex_call2("<=", count, ex_num(known[i].most)), all), known[i].beyond);
+    }
+    return NULL;
+}
+
+static void count_draw(Counter *k, const Node *n, Cost *to)
+{
+    const char *routine = routine_of(k, n);
+    Expr *units = units_by_count(routine, n), *draws = n->draw.whole ? n->draw.whole : ex_num(1);
+    if (!units) units = ex_num(units_of(routine, DRAW).alone);
+    to->draws = ex_add2(to->draws, draws);
+    spend(to, ex_mul2(units, draws));
+    if (n->draw.whole) operate(to, ex_mul2(ex_num(0.5), ex_pow(n->draw.whole, 2)));
+}
+
 static void count_weigh(Counter *k, const Node *n, Cost *to)
 {
     // each element has values of its own
@@ -587,8 +635,7 @@ static void count_node(Counter *k, const Node *n, Cost *to)
         break;
     case NODE_DRAW:
         each_part(n, count_part, &with);
-        draw(to, n->draw.whole ? n->draw.whole : ex_num(1), units_of(routine_of(k, n), DRAW).alone);
-        if (n->draw.whole) operate(to, ex_mul2(ex_num(0.5), ex_pow(n->draw.whole, 2)));
+        count_draw(k, n, to);
         break;
 #include "kernel.def"
     default: count_parts(k, n, to);
