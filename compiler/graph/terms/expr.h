@@ -52,6 +52,7 @@ struct Expr {
     int height;  // nesting of reductions
     int nargs;
     double number;
+    Expr *formula;     // of a NUM that was computed: by what, for readers; NULL: it is short (numbers.h)
     const char *name;  // of a CALL or REDUCE
     FunctionId fn;     // its row in functions.def
     Var *var;
@@ -73,6 +74,7 @@ struct Expr {
 
 void expr_start(Arena *a);  // once for a compilation: empties the table
 Expr *ex_num(double v);
+Expr *ex_pi(void);
 Expr *ex_ref(Var *v, int n, Expr *const *subscripts);
 Expr *ex_index(Index *i);
 Expr *ex_add(int n, Expr *const *terms);

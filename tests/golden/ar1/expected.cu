@@ -29,11 +29,11 @@ typedef struct State {  // of one chain
     real *y;                                 // responses, T
     wide *phi, *s2;                          // unknowns
     wide *log_lik_y, *y_rep;                 // for the draws, T
+    wide *lprior_phi, *lprior_s2, *lprior_y; // terms of the log prior, each of the unknown in its name
     wide *sum_y_y_before, *sum_y_before_squared, *sum_y_observed, *count_observed, *sum_y_before_observed, // sums
         *count_observed_2, *sum_y_before_centred_squared, *sum_y_before_centred, *sum_y_centred_y_before_centred_negated,
         *sum_y_centred, *sum_y_centred_squared;
-    wide *lprior_phi, *lprior_s2, *lprior_y, *position_phi_s2, *gradient_phi_s2, *log_density_phi_s2, *nuts_phi_s2, // work arrays
-        *moves_phi;
+    wide *position_phi_s2, *gradient_phi_s2, *log_density_phi_s2, *nuts_phi_s2, *moves_phi; // work arrays
 } State;
 
 enum { VAR_NONE, VAR_y, VAR_phi, VAR_s2, VAR_log_lik_y, VAR_y_rep };  // streams of random numbers
@@ -134,7 +134,7 @@ KERNEL_TEAM(density_phi_s2) {
 
 // The pointwise log-likelihood, in runs that request it.
 KERNEL_ON_REQUEST(log_likelihood) {
-    ONE_LANE s->log_lik_y[0] = -0.005 * square(s->y[0]) - 3.2215236261987186;
+    ONE_LANE s->log_lik_y[0] = -0.005 * square(s->y[0]) - (log(10.0) + HALF_LOG_2PI);
     const wide log_s2 = log(*s->s2), inverse_s2 = 1 / *s->s2;
     LANES_FROM (t, 1, d->T - 1) s->log_lik_y[t] = -0.5 * log_s2 - 0.5 * inverse_s2 * square(s->y[t] - *s->phi * s->y[t - 1]) - HALF_LOG_2PI;
 }
@@ -156,7 +156,7 @@ KERNEL_ON_REQUEST(replicate) {
     }
 }
 
-// The log joint density of data, variables and auxiliaries. Numbers alone are constants of the laws.
+// The log joint density of data, variables and auxiliaries.
 KERNEL_TEAM(log_joint) {
     wide lp = 0;
     // phi ~ normal(0, 1)
@@ -164,7 +164,7 @@ KERNEL_TEAM(log_joint) {
     // s2 ~ inv_gamma(2, 1)
     lp += -3 * log(*s->s2) - 1 / *s->s2;
     // y[1] ~ normal(0, 10)
-    lp += -0.005 * square(s->y[0]) - 3.2215236261987186;
+    lp += -0.005 * square(s->y[0]) - (log(10.0) + HALF_LOG_2PI);
     // y[t] ~ normal(phi*y[t - 1], sqrt(s2))
     const wide log_s2 = log(*s->s2), inverse_s2 = 1 / *s->s2;
     SUM_ALONG_FROM (t, 1, d->T - 1, &lp) lp += -0.5 * log_s2 - 0.5 * inverse_s2 * square(s->y[t] - *s->phi * s->y[t - 1]) - HALF_LOG_2PI;

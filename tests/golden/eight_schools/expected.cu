@@ -36,11 +36,11 @@ typedef struct State {  // of one chain
     wide *nu_tau;                            // auxiliaries
     wide *scale_tau, *shift_mu_theta;        // of group moves
     wide *log_lik_y, *y_rep;                 // for the draws, J
+    wide *lprior_mu, *lprior_tau, *lprior_theta, *lprior_y; // terms of the log prior, each of the unknown in its name
     wide *sum_inverse_sigma_squared;         // sums
-    wide *lprior_mu, *lprior_tau, *lprior_theta, *lprior_y, *position_mu_tau_theta, *gradient_mu_tau_theta, // work arrays
-        *log_density_mu_tau_theta, *nuts_mu_tau_theta, *moves_mu, *non_centring_mu_tau_theta,
-        *next_non_centring_mu_tau_theta, *centre_theta, *spread_theta, *scale_theta, *slope_centre_theta,
-        *slope_spread_theta;
+    wide *position_mu_tau_theta, *gradient_mu_tau_theta, *log_density_mu_tau_theta, *nuts_mu_tau_theta, *moves_mu, // work arrays
+        *non_centring_mu_tau_theta, *next_non_centring_mu_tau_theta, *centre_theta, *spread_theta, *scale_theta,
+        *slope_centre_theta, *slope_spread_theta;
 } State;
 
 enum {  // streams of random numbers
@@ -176,8 +176,8 @@ KERNEL_TEAM(transform_mu_tau_theta) {
 // (mu, tau, theta): drawn jointly by Hamiltonian Monte Carlo     model.gm:10
 //   a trial in warm-up compares it with their Gibbs updates; it is taken if the unknown that mixes worst has clearly more effective draws
 //       for the same work by it
-//   log density += -2.52837644563877 - 0.02*mu^2
-//   log density += -2.06102061772356 - log1p(0.04*tau^2)
+//   log density += -log(5) - log(2*pi())/2 - 0.02*mu^2
+//   log density += log(2/pi()) - log(5) - log1p(0.04*tau^2)
 //   log density += -log(2*pi())/2 - 1/2*(theta[j] - mu)^2/tau^2 - log(tau)   over j in 1:J
 //   log density += -log(2*pi())/2 - 1/2*(y[j] - theta[j])^2/sigma[j]^2 - log(sigma[j])   over j in 1:J
 KERNEL_TEAM(density_mu_tau_theta) {
@@ -237,11 +237,11 @@ KERNEL_ON_REQUEST(replicate) {
     }
 }
 
-// The log joint density of data and variables; with --check that of auxiliaries, too. Numbers alone are constants of the laws.
+// The log joint density of data and variables; with --check that of auxiliaries, too.
 KERNEL_TEAM(log_joint) {
     wide lp = 0;
     // mu ~ normal(0, 5)
-    lp += -0.02 * square(*s->mu) - 2.5283764456387727;
+    lp += -0.02 * square(*s->mu) - (log(5.0) + log(2 * GM_PI) / 2);
     // theta[j] ~ normal(mu, tau)
     const wide inverse_tau_squared = 1 / square(*s->tau), log_tau = log(*s->tau);
     SUM_ALONG (j, d->J, &lp) lp += -0.5 * inverse_tau_squared * square(s->theta[j] - *s->mu) - log_tau - HALF_LOG_2PI;
@@ -249,12 +249,12 @@ KERNEL_TEAM(log_joint) {
     SUM_ALONG (j, d->J, &lp) lp += -0.5 * square(s->y[j] - s->theta[j]) / square(d->sigma[j]) - log((wide)d->sigma[j]) - HALF_LOG_2PI;
     if (CHECKING) {
         // nu_tau ~ inv_gamma(1/2, 0.04), by half_cauchy_mixture
-        lp += -1.5 * log(*s->nu_tau) - 0.04 / *s->nu_tau - 2.1818028553588005;
+        lp += -1.5 * log(*s->nu_tau) - 0.04 / *s->nu_tau - 2.1818028553588005 /* log(5) + lgamma(1/2) */;
         // tau ~ root_inv_gamma(1/2, 1/nu_tau), by half_cauchy_mixture
-        lp += -2 * log_tau - 0.5 * log(*s->nu_tau) - inverse_tau_squared / *s->nu_tau + 0.1207822376352452;
+        lp += -2 * log_tau - 0.5 * log(*s->nu_tau) - inverse_tau_squared / *s->nu_tau + 0.1207822376352452 /* log(2) - lgamma(1/2) */;
     } else {
         // tau ~ half_cauchy(0, 5)
-        lp += -log1p(0.04 * square(*s->tau)) - 2.061020617723555;
+        lp += (log(2 / GM_PI) - log(5.0)) - log1p(0.04 * square(*s->tau));
     }
     RESULT(lp);
 }
@@ -303,8 +303,8 @@ KERNEL_TEAM(jacobian_mu_tau_theta) {
 
 // The log prior, one term for each unknown, in runs that request it.
 KERNEL_PRIOR(log_prior) {
-    ONE_LANE *s->lprior_mu = -0.02 * square(*s->mu) - 2.5283764456387727;
-    ONE_LANE *s->lprior_tau = -log1p(0.04 * square(*s->tau)) - 2.061020617723555;
+    ONE_LANE *s->lprior_mu = -0.02 * square(*s->mu) - (log(5.0) + log(2 * GM_PI) / 2);
+    ONE_LANE *s->lprior_tau = (log(2 / GM_PI) - log(5.0)) - log1p(0.04 * square(*s->tau));
     wide lp3 = 0;
     const wide inverse_tau_squared = 1 / square(*s->tau), log_tau = log(*s->tau);
     SUM_ALONG (j, d->J, &lp3) lp3 += -0.5 * inverse_tau_squared * square(s->theta[j] - *s->mu) - log_tau - HALF_LOG_2PI;

@@ -34,11 +34,12 @@ typedef struct State {  // of one chain
     real *z_y;                               // auxiliaries, N
     wide *log_lik_y;                         // for the draws, N
     int *y_rep;                              // for the draws, N
+    wide *lprior_alpha, *lprior_beta, *lprior_y; // terms of the log prior, each of the unknown in its name
     wide *sum_X_by_column;                   // sums, p
     wide *sum_X_X;                           // sums, p x p
-    wide *lprior_alpha, *lprior_beta, *lprior_y, *scale_of_z_y, *joint_alpha_beta, *target_alpha_beta, *diagonal_alpha_beta, // work arrays
-        *position_alpha_beta, *gradient_alpha_beta, *log_density_alpha_beta, *nuts_alpha_beta, *moves_alpha, *rows_beta_2;
     wide *rows_beta;                         // sums of rows of X times weights
+    wide *scale_of_z_y, *joint_alpha_beta, *target_alpha_beta, *diagonal_alpha_beta, *position_alpha_beta, // work arrays
+        *gradient_alpha_beta, *log_density_alpha_beta, *nuts_alpha_beta, *moves_alpha, *rows_beta_2;
     solve *precision_alpha_beta, *shift_alpha_beta, *rows_of_alpha_beta, *system_alpha_beta; // work arrays
     real *weight_alpha_beta_1;               // work arrays
     real *X_beta;                            // X times beta
@@ -171,8 +172,8 @@ KERNEL_TEAM(transform_alpha_beta) {
 // (alpha, beta): drawn jointly by Hamiltonian Monte Carlo     model.gm:10
 //   a trial in warm-up compares it with their Gibbs updates; it is taken if the unknown that mixes worst has clearly more effective draws
 //       for the same work by it
-//   log density += -2.52837644563877 - 0.02*alpha^2
-//   log density += -1.83522926507883 - 0.08*beta[i]^2   over i in 1:p
+//   log density += -log(5) - log(2*pi())/2 - 0.02*alpha^2
+//   log density += -log(5/2) - log(2*pi())/2 - 0.08*beta[i]^2   over i in 1:p
 //   log density += y[i]*log_Phi(alpha + sum(j in 1:p, beta[j]*X[i, j])) + log_Phi(-alpha - sum(j in 1:p, beta[j]*X[i, j]))*(1 - y[i])
 //       over i in 1:N
 KERNEL_TEAM(density_alpha_beta) {
@@ -234,13 +235,13 @@ KERNEL_ON_REQUEST(replicate) {
     }
 }
 
-// The log joint density of data and variables; with --check that of auxiliaries, too. Numbers alone are constants of the laws.
+// The log joint density of data and variables; with --check that of auxiliaries, too.
 KERNEL_TEAM(log_joint) {
     wide lp = 0;
     // alpha ~ normal(0, 5)
-    lp += -0.02 * square(*s->alpha) - 2.5283764456387727;
+    lp += -0.02 * square(*s->alpha) - (log(5.0) + log(2 * GM_PI) / 2);
     // beta[i] ~ normal(0, 5/2)
-    SUM_ALONG (i, d->p, &lp) lp += -0.08 * square(s->beta[i]) - 1.8352292650788278;
+    SUM_ALONG (i, d->p, &lp) lp += -0.08 * square(s->beta[i]) - (log(2.5) + HALF_LOG_2PI);
     if (CHECKING) {
         // z_y[i] ~ normal(alpha + sum(j in 1:p, beta[j]*X[i, j]), 1), by albert_chib
         SUM_ALONG (i, d->N, &lp) {
@@ -295,9 +296,9 @@ KERNEL_TEAM(place_alpha_beta) {
 
 // The log prior, one term for each unknown, in runs that request it.
 KERNEL_PRIOR(log_prior) {
-    ONE_LANE *s->lprior_alpha = -0.02 * square(*s->alpha) - 2.5283764456387727;
+    ONE_LANE *s->lprior_alpha = -0.02 * square(*s->alpha) - (log(5.0) + log(2 * GM_PI) / 2);
     wide lp2 = 0;
-    SUM_ALONG (i, d->p, &lp2) lp2 += -0.08 * square(s->beta[i]) - 1.8352292650788278;
+    SUM_ALONG (i, d->p, &lp2) lp2 += -0.08 * square(s->beta[i]) - (log(2.5) + HALF_LOG_2PI);
     ONE_LANE *s->lprior_beta = lp2;
 }
 

@@ -34,9 +34,9 @@ typedef struct State {  // of one chain
     wide *scale_b;                           // of group moves
     wide *log_lik_y;                         // for the draws, N
     int *y_rep;                              // for the draws, N
+    wide *lprior_b, *lprior_theta, *lprior_y; // terms of the log prior, each of the unknown in its name
     wide *sum_y;                             // sums
-    wide *lprior_b, *lprior_theta, *lprior_y, *position_b_theta, *gradient_b_theta, *log_density_b_theta, *nuts_b_theta, // work arrays
-        *moves_b;
+    wide *position_b_theta, *gradient_b_theta, *log_density_b_theta, *nuts_b_theta, *moves_b; // work arrays
 } State;
 
 enum { VAR_NONE, VAR_y, VAR_b, VAR_theta, VAR_scale_b, VAR_log_lik_y, VAR_y_rep };  // streams of random numbers
@@ -76,12 +76,12 @@ KERNEL(draw_theta) {
 }
 
 // scale_b | rest ~ gig(order, psi, chi)     model.gm:10
-//   order = sum(i in 1:N, y[i]) - 0.1, psi = 2*sum(i in 1:N, t[i]*theta[i]), chi = 2*b, then b = b/scale_b,  theta[i] = theta[i]*scale_b
+//   order = sum(i in 1:N, y[i]) - 1/10, psi = 2*sum(i in 1:N, t[i]*theta[i]), chi = 2*b, then b = b/scale_b,  theta[i] = theta[i]*scale_b
 //   gig: its density is proportional to x^(order - 1)*exp(-(psi*x + chi/x)/2)
 //   c = scale_b: Jacobian c^(N - 1) (b c^-1, theta c^N), Haar measure dc/c, densities c^(sum(i in 1:N, y[i]) + 0.9 - N): c^(sum(i in 1:N,
 //       y[i]) - 1.1) is left
 KERNEL_TEAM(draw_scale_b) {
-    const wide order = *s->sum_y - 0.10000000000000009;
+    const wide order = *s->sum_y - 0.1;
     wide psi = 0;
     const wide chi = 2 * *s->b;
     SUM_ALONG (i, d->N, &psi) psi += 2 * d->t[i] * s->theta[i];
@@ -112,8 +112,8 @@ KERNEL_TEAM(transform_b_theta) {
 // (b, theta): drawn jointly by Hamiltonian Monte Carlo     model.gm:10
 //   a trial in warm-up compares it with their Gibbs updates; it is taken if the unknown that mixes worst has clearly more effective draws
 //       for the same work by it
-//   log density += -2.25271265173421 - b - 9/10*log(b)
-//   log density += 0.0710838729143722 + 9/5*log(b) + 4/5*log(theta[i]) - b*theta[i]   over i in 1:N
+//   log density += -lgamma(1/10) - b - 9/10*log(b)
+//   log density += 9/5*log(b) + 4/5*log(theta[i]) - lgamma(9/5) - b*theta[i]   over i in 1:N
 //   log density += y[i]*(log(t[i]) + log(theta[i])) - t[i]*theta[i] - lgamma(1 + y[i])   over i in 1:N
 KERNEL_TEAM(density_b_theta) {
     wide lp = 0, slope_b = 0;
@@ -166,14 +166,14 @@ KERNEL_ON_REQUEST(replicate) {
     }
 }
 
-// The log joint density of data, variables and auxiliaries. Numbers alone are constants of the laws.
+// The log joint density of data, variables and auxiliaries.
 KERNEL_TEAM(log_joint) {
     wide lp = 0;
     // b ~ gamma(1/10, 1)
-    lp += -*s->b - 0.9 * log(*s->b) - 2.2527126517342055;
+    lp += -*s->b - 0.9 * log(*s->b) - 2.2527126517342055 /* lgamma(1/10) */;
     // theta[i] ~ gamma(9/5, b)
     const wide log_b = log(*s->b);
-    SUM_ALONG (i, d->N, &lp) lp += 1.8 * log_b + 0.8 * log(s->theta[i]) - *s->b * s->theta[i] + 0.07108387291437215;
+    SUM_ALONG (i, d->N, &lp) lp += 1.8 * log_b + 0.8 * log(s->theta[i]) - *s->b * s->theta[i] + 0.07108387291437215 /* -lgamma(9/5) */;
     // y[i] ~ poisson(t[i]*theta[i])
     SUM_ALONG (i, d->N, &lp) lp += times_log(s->y[i], log((wide)d->t[i]) + log(s->theta[i])) - d->t[i] * s->theta[i] - lgamma_positive((wide)((long)s->y[i] + 1));
     RESULT(lp);
@@ -217,10 +217,10 @@ KERNEL_TEAM(jacobian_b_theta) {
 
 // The log prior, one term for each unknown, in runs that request it.
 KERNEL_PRIOR(log_prior) {
-    ONE_LANE *s->lprior_b = -*s->b - 0.9 * log(*s->b) - 2.2527126517342055;
+    ONE_LANE *s->lprior_b = -*s->b - 0.9 * log(*s->b) - 2.2527126517342055 /* lgamma(1/10) */;
     wide lp2 = 0;
     const wide log_b = log(*s->b);
-    SUM_ALONG (i, d->N, &lp2) lp2 += 1.8 * log_b + 0.8 * log(s->theta[i]) - *s->b * s->theta[i] + 0.07108387291437215;
+    SUM_ALONG (i, d->N, &lp2) lp2 += 1.8 * log_b + 0.8 * log(s->theta[i]) - *s->b * s->theta[i] + 0.07108387291437215 /* -lgamma(9/5) */;
     ONE_LANE *s->lprior_theta = lp2;
 }
 
@@ -454,7 +454,7 @@ static const GmStatistic statistics[] = {
     {1, 0, 0, "rate = 1 + sum(i in 1:N, theta[i])"},
     {2, 0, 0, "shape = 9/5 + y[k]"},
     {2, 0, 0, "rate = b + t[k]"},
-    {3, 0, 0, "order = sum(i in 1:N, y[i]) - 0.1"},
+    {3, 0, 0, "order = sum(i in 1:N, y[i]) - 1/10"},
     {3, 0, 0, "psi = 2*sum(i in 1:N, t[i]*theta[i])"},
     {3, 0, 0, "chi = 2*b"},
     {3, 0, 0, "then b = b/scale_b,  theta[i] = theta[i]*scale_b"},
