@@ -144,7 +144,7 @@ static Member data_member(const Out *o, const Program *p, const Var *v)
 // What State has, in the order in which it is listed there.
 typedef enum { RESPONSES, UNKNOWNS, AUXILIARIES, OF_GROUP_MOVES, DEFINITIONS, PREDICTIONS, LOG_PRIOR, SUMS, WORK, SORTS } Sort;
 static const char *const sort_name[SORTS] = {
-    "responses", "unknowns", "auxiliaries", "of group moves", "definitions", "for the draws",
+    "responses, missing values drawn", "unknowns", "auxiliaries", "of group moves", "definitions", "for the draws",
     "terms of the log prior, each of the unknown in its name", "sums", "work arrays"};
 
 static Sort sort_of(const Var *v)

@@ -24,9 +24,9 @@ KNOWN = [("s ~ half_cauchy(0, 5);\n  mu ~ normal(0, 5);", ["(log(2 / GM_PI) - lo
 
 
 def value(formula):
-    names = {"log": math.log, "lgamma": math.lgamma, "pi": lambda: math.pi, "exp": math.exp, "sqrt": math.sqrt, "log1m": lambda x: math.log1p(-x),
-             "log1p": math.log1p, "expm1": math.expm1, "tanh": math.tanh, "sin": math.sin, "cos": math.cos, "tan": math.tan, "erf": math.erf,
-             "erfc": math.erfc}
+    names = {name: getattr(math, name) for name in
+             ("log", "lgamma", "exp", "sqrt", "log1p", "expm1", "tanh", "sin", "cos", "tan", "erf", "erfc")}
+    names.update(pi=lambda: math.pi, log1m=lambda x: math.log1p(-x))
     return eval(formula.replace("^", "**"), {"__builtins__": {}}, names)
 
 

@@ -55,6 +55,7 @@ struct Expr {
     Expr *formula;     // of a NUM that was computed: by what, for readers; NULL: it is short (numbers.h)
     const char *name;  // of a CALL or REDUCE
     FunctionId fn;     // its row in functions.def
+    unsigned hash;
     Var *var;
     Index *index;
     Expr **args;
@@ -68,7 +69,6 @@ struct Expr {
     signed char diverges[2];  // whether it may be infinite or no number: 1 yes, 2 no, 0 not asked
     // numbers of the last walk that visited this node: of simple walks, of walks with a test (which may start others), of emission
     uint64_t seen, met[3], kept;
-    unsigned hash;
     Expr *chain;
 };
 

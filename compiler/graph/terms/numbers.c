@@ -101,7 +101,8 @@ static void add_multiple(Terms *t, double times, Expr *of)
 static void add_term(Terms *t, double c, Expr *e)
 {
     if (e->kind == EX_NUM) add_multiple(t, c * e->number, NULL);
-    else if (e->kind == EX_MUL && e->args[0]->kind == EX_NUM && e->nargs == 2) add_multiple(t, number_tidy(c * e->args[0]->number), e->args[1]);
+    else if (e->kind == EX_MUL && e->args[0]->kind == EX_NUM && e->nargs == 2)
+        add_multiple(t, number_tidy(c * e->args[0]->number), e->args[1]);
     else add_multiple(t, c, e);
 }
 

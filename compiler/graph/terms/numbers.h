@@ -2,7 +2,7 @@
 //
 //   -2.528376445638773    is -log(5) - log(2*pi())/2
 //
-// Expressions have numbers in place of what was computed of numbers alone. Readers see the formula (expr_print.c, emit/constants.c, pages).
+// Expressions have numbers in place of what was computed of numbers alone. Readers see the formula (expr_print.c, emit/numbers.c, pages).
 #ifndef GMC_GRAPH_NUMBERS_H
 #define GMC_GRAPH_NUMBERS_H
 #include "expr.h"
