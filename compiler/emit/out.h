@@ -137,7 +137,7 @@ const char *state_number(const Out *o, const Program *p, const Var *v);
 // each index with a name that nothing else has in the function
 void write_named(FILE *out, Arena *a, const char *function, size_t n, bool plain);  // plain: numbers of all types are doubles
 
-// ---- text.c: expressions ----
+// ---- numbers.c, text.c: expressions ----
 
 // A C expression: its outermost operator, and whether it begins with a minus that negates all of it.
 typedef enum { LOOSE, ADDITIVE, MULTIPLICATIVE, TIGHT } Level;
@@ -147,6 +147,8 @@ typedef struct Text {
     bool minus;
 } Text;
 
+Text number_text(const Out *o, double v);    // as short as it can be; a computed one by its formula
+const char *number_c(const Out *o, double v);
 Text expr_text(const Out *o, const Expr *e);
 const char *expr_c(const Out *o, const Expr *e, Level least);  // in parentheses if it binds less tightly
 Text negated_text(const Out *o, const Expr *e);                // its opposite: k < 1 of k >= 1, !c of another condition
@@ -164,7 +166,6 @@ const char *place_text(const Out *o, const Place *at);
 const char *position_c(const Out *o, const Place *at);  // of an element in its array
 const char *var_text(const Out *o, const Var *v);       // d.X or s.beta
 const char *scalar_text(const Out *o, const Var *v);    // the value of one without subscripts: *s->mu, in a lesson s->mu
-const char *number_c(const Out *o, double v);           // the shortest text that is v
 const char *whole_text(const Out *o, const Expr *e);    // an array, as a pointer
 const char *paren(const Out *o, Text t, Level least);
 const char *math_text(const Out *o, const Expr *e);     // in the language's notation

@@ -2,7 +2,7 @@
 //
 //   part 1   the model: data, unknowns, definitions              part 3   instead of these, HMC: log density and gradient
 //   part 2   the Gibbs updates, a kernel or more for each        part 4   the log joint density, and what is computed for the draws
-//   part 5   what the runtime needs to know, a file of its own on request
+//   part 5   what runs these: the sweep, launches, checks, tables; a file of its own on request
 //
 // Needs: a Program, complete (kernel/complete.c).     Gives: CUDA C text that includes runtime/device/gm.h. Nothing is decided here.
 #include <string.h>
@@ -93,28 +93,33 @@ static void emit_banner(Out *o, const Program *p, const char *source)
     }
     line(o, "// %s, compiled by gmc.", source_name(o->arena, source));
     line(o, "//");
-    line(o, "// One sweep draws, in this order, each given all else:");
+    line(o, "// One sweep updates, in this order, each given all else but what is integrated out:");
     emit_entries(o, entry, separate);
     if (chosen) {
-        line(o, "// Where method selection prefers it, NUTS (Hoffman and Gelman 2014) takes the place of the updates marked *, in all "
-                "sweeps or most:");
+        line(o, "// Where method selection prefers it, NUTS (Hoffman and Gelman 2014) takes the place of the updates marked *, which are "
+                "then made in some sweeps only:");
         emit_entries(o, entry + separate, n - separate);
     }
     line(o, "//");
-    line(o, "// In kernels `d` is the data, `s` the state of one chain, and `at` the place in the run, which is the key of the random "
-            "numbers.");
+    line(o, "// In kernels `d` is the data, `s` the state of one chain, and `at` the place in the run, the key of its random numbers.");
     line(o, "// Subscripts count from 1 in comments, as in the model, and from 0 in the code. *s->x is a number, s->x[k] an element.");
-    line(o, "// EACH, ALONG and LANES share a loop out among lanes, SUM_ALONG adds up over it besides, ONE_LANE is for one of them.");
-    line(o,
-         "// DRAW(x, k, LAW) draws x[k] and stores it: NORMAL(mean, precision); NORMAL_WITHIN(h, precision, ends), of mean h / precision;");
-    line(o, "// POWER_GAMMA(a, shape, rate), by which x[k]^a ~ gamma(shape, rate).");
+    line(o, "// `real` and `solve` are double, unless --precision makes them float on a GPU; `wide` is double.");
+    line(o, "// KERNEL: a thread for each element and chain. KERNEL_SCALAR: one for each chain. KERNEL_TEAM: for each chain a team of "
+            "threads, its lanes.");
+    line(o, "// EACH and LANES share a loop out among threads. ALONG does, and ONE_LANE is for one of them; all lanes wait at the end of "
+            "both.");
+    line(o, "// SUM_ALONG adds what all lanes add to a variable in its loop, once, to the value from before; then all lanes have the sum.");
+    line(o, "// DRAW(x, k, LAW) draws x[k] and stores it; TEAM_DRAW is by one lane. LAW: NORMAL(mean, precision);");
+    line(o, "// NORMAL_WITHIN(h, precision, ends), h = mean * precision; POWER_GAMMA(a, shape, rate), by which x[k]^a ~ "
+            "gamma(shape, rate).");
     if (p->uses.normals)
         line(o, "// NORMAL_DENSE and its like, behind kernels that collect a precision J and a shift h, draw J^-1 h + L'^-1 z: J = L L', z "
                 "standard "
                 "normal.");
     line(o, "// What else is in capitals is a macro, explained where kernels.h has it, or kernels_cpu.h for a CPU.");
-    line(o, "// RATIO is for --check alone: the log ratio of the law's density, new value to old, which the joint density must have as "
-            "well.");
+    line(o, "// RATIO is for --check alone: the log ratio, new value to old, that the joint density must have: of the law's density, and "
+            "after a");
+    line(o, "// group move less the logs of its Jacobian and measure.");
     directive(o, "#include \"gm.h\"");
     blank(o);
 }
@@ -141,7 +146,7 @@ static const char *const titles[PARTS] = {[PART_MODEL] = "the model",
                                           [PART_GIBBS] = "the Gibbs updates",
                                           [PART_HMC] = "Hamiltonian Monte Carlo: log density and gradient",
                                           [PART_DENSITY] = "the log joint density, and what is computed for the draws",
-                                          [PART_TABLES] = "what the runtime needs to know"};
+                                          [PART_TABLES] = "what runs these: the sweep, launches, checks, tables"};
 
 static void emit_title(const Out *o, int number, const char *title)
 {

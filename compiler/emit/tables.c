@@ -142,9 +142,10 @@ static Member data_member(const Out *o, const Program *p, const Var *v)
 }
 
 // What State has, in the order in which it is listed there.
-typedef enum { RESPONSES, UNKNOWNS, AUXILIARIES, OF_GROUP_MOVES, DEFINITIONS, PREDICTIONS, SUMS, WORK, SORTS } Sort;
-static const char *const sort_name[SORTS] = {"responses",   "unknowns",      "auxiliaries", "of group moves",
-                                             "definitions", "for the draws", "sums",        "work arrays"};
+typedef enum { RESPONSES, UNKNOWNS, AUXILIARIES, OF_GROUP_MOVES, DEFINITIONS, PREDICTIONS, LOG_PRIOR, SUMS, WORK, SORTS } Sort;
+static const char *const sort_name[SORTS] = {
+    "responses, missing values drawn", "unknowns", "auxiliaries", "of group moves", "definitions", "for the draws",
+    "terms of the log prior, each of the unknown in its name", "sums", "work arrays"};
 
 static Sort sort_of(const Var *v)
 {
@@ -157,7 +158,7 @@ static Sort sort_of(const Var *v)
     case VAR_LET:
     case VAR_DERIVED:
     case VAR_SERIES: return DEFINITIONS;
-    case VAR_PREDICTED: return v->on_request == REQUEST_LOG_PRIOR ? WORK : PREDICTIONS;
+    case VAR_PREDICTED: return v->on_request == REQUEST_LOG_PRIOR ? LOG_PRIOR : PREDICTIONS;
     case VAR_SUM: return v->sum ? SUMS : WORK;
     case VAR_PATTERN:
     case VAR_ELEMENT: break;

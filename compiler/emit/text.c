@@ -271,23 +271,6 @@ const char *place_text(const Out *o, const Place *at)
 
 static const double LONG_NUMBER = 1e9;  // whole numbers from here on are written as reals
 
-static Text number(const Out *o, double v)
-{
-    if (isnan(v)) return tight("NAN");
-    if (isinf(v)) return (Text){v > 0 ? "INFINITY" : "-INFINITY", TIGHT, v < 0};
-    if (is_half_log_2pi(fabs(v))) return (Text){v > 0 ? "HALF_LOG_2PI" : "-HALF_LOG_2PI", TIGHT, v < 0};
-    if (v == floor(v) && fabs(v) < LONG_NUMBER) return (Text){text(o, "%ld", (long)v), TIGHT, v < 0};
-    char s[40];
-    for (int digits = 6; digits <= 17; digits++) {
-        snprintf(s, sizeof s, "%.*g", digits, v);
-        if (strtod(s, NULL) == v) break;
-    }
-    if (!strpbrk(s, ".en")) strcat(s, ".0");
-    return (Text){text(o, "%s", s), TIGHT, v < 0};
-}
-
-const char *number_c(const Out *o, double v) { return number(o, v).c; }
-
 // Whether the C expression may be of type real, not wide.
 static bool is_narrow(const Out *o, const Expr *e)
 {
@@ -340,7 +323,8 @@ static Text power(const Out *o, const Expr *base, double r)
     if (r == 2) return tight(text(o, "square(%s)", expr_c(o, base, LOOSE)));
     if (r == 3) return tight(text(o, "cube(%s)", expr_c(o, base, LOOSE)));
     if (r == 0.5) return tight(text(o, "sqrt(%s)", as_real(o, base)));
-    return tight(text(o, "pow(%s, %s)", as_real(o, base), text(o, r == floor(r) && fabs(r) < LONG_NUMBER ? "%s.0" : "%s", number(o, r).c)));
+    const char *exponent = text(o, r == floor(r) && fabs(r) < LONG_NUMBER ? "%s.0" : "%s", number_c(o, r));
+    return tight(text(o, "pow(%s, %s)", as_real(o, base), exponent));
 }
 
 // A text to whose end more is added: a product of hundreds of factors is not copied for each of them.
@@ -383,9 +367,10 @@ static Text product(const Out *o, const Expr *e)
         if (ex_absorbed(e, i) || (f->kind == EX_POW && f->number < 0 && !scope_find(o->scope, f))) continue;
         const char *t;
         if (f->kind == EX_NUM) {
-            minus = f->number < 0;
+            const Text n = number_text(o, f->number);
+            minus = n.minus;
             if (fabs(f->number) == 1) continue;
-            t = number(o, fabs(f->number)).c;
+            t = n.c + minus;
         } else t = expr_c(o, f, MULTIPLICATIVE + (f->kind == EX_MUL));
         if (!first) {
             first = t;
@@ -572,7 +557,7 @@ static Text sum_but(const Out *o, const Expr *e, const Expr *left_out, double by
         if (t[n].level < ADDITIVE) t[n] = tight(text(o, "(%s)", t[n].c));
         n++;
     }
-    if (last != 0) t[n++] = number(o, last);
+    if (last != 0) t[n++] = number_text(o, last);
     if (n == 1) return t[0];
     if (t[0].minus && !t[1].minus) {  // x - y in place of -y + x
         const Text swap = t[0];
@@ -607,7 +592,7 @@ Text expr_text(const Out *o, const Expr *e)
     const Var *known = scope_find(o->scope, e);
     if (known) return tight(known->name);
     switch (e->kind) {
-    case EX_NUM: return number(o, e->number);
+    case EX_NUM: return number_text(o, e->number);
     case EX_INDEX: return (Text){text(o, "%s + 1", index_text(o, e->index)), ADDITIVE, false};
     case EX_REF: {
         if (e->nargs < e->var->rank) return tight(whole_text(o, e));

@@ -100,15 +100,18 @@ static const char *statements_with(Lower *p, const Augmentation *rule, const Var
 {
     const char *all = "";
     int n = 0;
+    const Factor *original = NULL;
     for (const Factor *f = p->g->factors; f; f = f->next) {
         bool occurs = f->value && ex_mentions(f->value, v);
         for (int i = 0; i < f->nargs; i++) occurs |= ex_mentions(f->args[i], v);
         if (f->rule != rule || !occurs) continue;
         if (!f->dist || !f->value) return NULL;
+        if (f->original && f->original->dist) original = f->original;
         const char *meaning = once(p, f->dist->name) ? meaning_of(p->g, f->dist, f->nargs, f->args) : NULL;
         all = words(p, "%s%s%s%s%s", all, n++ ? ", " : "", factor_text(p, f), meaning ? ": " : "", meaning ? meaning : "");
     }
-    return n > 1 ? all : NULL;
+    if (n < 2) return NULL;
+    return original ? words(p, "%s; with %s integrated out, %s", all, v->name, factor_text(p, original)) : all;
 }
 
 static void comment_auxiliary(Lower *p, const Augmentation *rule, const Var *v)
@@ -129,6 +132,14 @@ static void comment_change(Lower *p, const Description *d)
     note(p, "  %s", d->changed.line);
 }
 
+// In a lesson: what an auxiliary is there for.
+static const char *of_auxiliary(Lower *p, const Update *s)
+{
+    const Augmentation *rule = s->nblock == 1 ? rule_that_brought(p->g, s->block[0]) : NULL;
+    const char *statements = rule ? statements_with(p, rule, s->block[0]) : NULL;
+    return statements ? words(p, ", where %s", statements) : "";
+}
+
 void comment_update(Lower *p, const Update *s)
 {
     const Description *d = s->description;
@@ -138,7 +149,7 @@ void comment_update(Lower *p, const Update *s)
     p->says_law = true;
     const char *because = density && !s->imputes ? d->because : s->kind == UPDATE_GAUSSIAN ? s->reason : NULL;
     const char *more = s->imputes                                                     ? "     if values are missing"
-                       : p->g->lesson                                                 ? ""
+                       : p->g->lesson                                                 ? of_auxiliary(p, s)
                        : c && c->var->rank && (c->array || c->nbatch == c->var->rank) ? "     in parallel"
                                                                                       : "";
     if (s->over_sum) because = because ? words(p, "%s; unknowns are summed out", because) : "unknowns are summed out";
@@ -147,10 +158,11 @@ void comment_update(Lower *p, const Update *s)
     if (s->kind == UPDATE_NUTS) {
         note(p, "%s%s     %s", d->what, d->is, line_of(p, s->span));
         note(p, "  %s", because);
+        note(p, "  the log density of %s, in which constants do not count; that of the coordinates q has log |dx/dq| besides", d->subject);
     } else
         note(p, "%s | rest%s%s%s%s%s     %s", d->what, *d->is == ':' ? "" : " ", d->is, because ? density ? ", because " : "     " : "",
              because ? because : "", more, line_of(p, s->span));
-    const Augmentation *rule = s->imputes || s->nblock != 1 ? NULL : rule_that_brought(p->g, s->block[0]);
+    const Augmentation *rule = s->imputes || s->nblock != 1 || p->g->lesson ? NULL : rule_that_brought(p->g, s->block[0]);
     if (rule) comment_auxiliary(p, rule, s->block[0]);
     const char *row = "";  // short parameters share one line
     for (int i = 0; i < d->n && !density && s->kind != UPDATE_GAUSSIAN; i++) row = words(p, "%s%s%s", row, i ? ", " : "", d->line[i]);

@@ -825,6 +825,9 @@ static const char *route_text(const Program *p, const UpdateCode *s, When route)
     Cost c = count_all(&k, &s->launches);
     for (const Launch *l = s->made.first; l; l = l->next) count_launch(&k, l, &c);
     Arena *a = p->g->arena;
+    if (s->update->kind == UPDATE_GAUSSIAN && ex_is_num(c.draws, 0))
+        return arena_printf(a, "%s operations to fill J and h, besides the factor of J and a normal for each element, %s bytes read",
+                            ex_text(a, c.operations), ex_text(a, c.bytes));
     return arena_printf(a, "%s operation%s, %s draw%s, %s bytes read", ex_text(a, c.operations), ex_is_num(c.operations, 1) ? "" : "s",
                         ex_text(a, c.draws), ex_is_num(c.draws, 1) ? "" : "s", ex_text(a, c.bytes));
 }

@@ -282,6 +282,8 @@ static void move_elements(Lower *p, const Update *s, const Carried *m, Expr **al
     leave(p, nest);
 }
 
+#define GROUP_LAW ": its law, moved joint density * Jacobian * Haar measure, keeps the posterior"
+
 void along_group_move(Lower *p, const Update *s)
 {
     const GroupMove *o = s->group_move;
@@ -291,10 +293,10 @@ void along_group_move(Lower *p, const Update *s)
     bool plain = o->added || o->by->discrete;
     for (int i = 0; i < o->n; i++) plain &= !o->moved[i].log_jacobian;
     if (p->g->lesson && s->description->measure)
-        note(p, "The group move by %s (Liu and Sabatti 2000) is applied. %s", o->by->name, s->description->measure);
+        note(p, "The group move by %s is applied" GROUP_LAW " (Liu and Sabatti 2000). %s", o->by->name, s->description->measure);
     else
         note(p, "The group move by %s is applied%s (Liu and Sabatti 2000)", o->by->name,
-             !plain            ? ""
+             !plain            ? GROUP_LAW
              : o->by->discrete ? ", of Jacobian 1 and counting measure"
                                : ", a translation of Jacobian 1 and uniform measure");
     Kernel *k = open_kernel(p, KERNEL_TEAM,

@@ -174,7 +174,7 @@ typedef struct Columns {
     ColumnSum of[MOST_COLUMN_SUMS];
 } Columns;
 
-// The parts of the program, in its order. A student reads the first four; the last is what the runtime needs to know.
+// The parts of the program, in its order. A student reads the first four; the last is what runs them.
 typedef enum { PART_MODEL, PART_GIBBS, PART_HMC, PART_DENSITY, PART_TABLES, PART_FORWARD, PARTS } ProgramPart;
 
 typedef struct Kernel {

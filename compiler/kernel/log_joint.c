@@ -3,8 +3,6 @@
 // Needs: factors.     Gives: kernels that add them up, for lp__ and for --check; long models in parts.
 #include "lower.h"
 
-#define CONSTANTS "Numbers alone are constants of the laws."
-
 // One function of a thousand statements takes the C compiler longer than forty of twenty-five.
 enum { FACTORS_OF_A_PART = 25, FACTORS_OF_A_KERNEL = 100 };
 
@@ -171,8 +169,8 @@ void lower_log_joint(Lower *p)
     const Kernel **part;
     const int parts = lower_parts(p, &part);
     note(p, p->g->method == METHOD_EM ? "The log density of data and parameters, latents integrated out."
-            : either                  ? "The log joint density of data and variables; with --check that of auxiliaries, too. " CONSTANTS
-                                      : "The log joint density of data, variables and auxiliaries. " CONSTANTS);
+            : either                  ? "The log joint density of data and variables; with --check that of auxiliaries, too."
+                                      : "The log joint density of data, variables and auxiliaries.");
     Kernel *k = open_kernel(p, KERNEL_TEAM, "log_joint", "wide");
     k->by_one = whole;
     Var *lp = begin_sum(p);

@@ -331,7 +331,8 @@ static void derive(Writing *w, Derivation *d)
     Notation *t = &w->names;
     if (c) name_elements(w, c);
     DerivationStep *collect = step_new(d, "Collect", "The terms of the log joint that hold it:");
-    if (u->group_move) collect->words = "The terms of the log joint, with what changes in place of what was, that hold it:";
+    if (u->group_move)
+        collect->words = "The terms of the log joint in which it changes something, with the moved values in place of what was:";
     if (says->drawn.dist) d->law = law_of_draw(w, &says->drawn);
     if (u->kind == UPDATE_EXACT && c->family) {
         collect_natural(w, collect, c);
@@ -372,7 +373,8 @@ static void derive(Writing *w, Derivation *d)
     DerivationStep *draw = step_new(d, "Recognise",
                                     says->drawn.dist ? "Nothing else depends on it: its own distribution."
                                                      : "No family is recognised: this density is drawn from as it stands.");
-    if (u->kind == UPDATE_NUTS) draw->words = "Trajectories follow the gradient of this joint density.";
+    if (u->kind == UPDATE_NUTS)
+        draw->words = "Trajectories follow the gradient of the log density of the unconstrained coordinates: this one, and log |dx/dq|.";
     if (u->kind == UPDATE_ENUM || u->kind == UPDATE_PAIR) draw->words = "Finitely many values: each is weighed by this density.";
     if (!d->law) {
         const Formula *what = u->nblock == 1 && c ? formula_of(t, c->current) : block_formula(w, u);
@@ -670,6 +672,28 @@ static bool is_shown(const Pages *p, const Var *v)
     return false;
 }
 
+// What the draws have besides unknowns: definitions of unknowns, and predictions.
+static void find_computed(Pages *p)
+{
+    for (int i = 0; i < p->g->nvars; i++) {
+        const Var *v = p->g->vars[i];
+        const bool shown = (v->kind == VAR_DERIVED || v->kind == VAR_PREDICTED) && !v->on_request && !v->hidden;
+        for (const Site *s = shown ? v->sites : NULL; s; s = s->next) {
+            if (s->when || s->again || (!s->value && (s->within || !s->dist))) continue;
+            const Loops over = s->plates;
+            Notation names = notation_new(p->g), *t = &names;
+            notation_open(t, &over);
+            const Formula *law = s->value ? formula_of(t, s->value) : call_of(t, s->dist->name, s->nsample, s->args);
+            row_new(p->arena, &p->computed,
+                    (Row){.formula = ROW(t, formula_of(t, ex_ref(s->var, s->n, s->subscript)),
+                                         formula_sign(t, s->value ? SIGN_EQUALS : SIGN_FOLLOWS), law),
+                          .over = formula_loops(t, &over),
+                          .line = span_line(s->span)});
+            notation_close(t, &over);
+        }
+    }
+}
+
 Pages *pages_new(const Program *program, const char *path)
 {
     Graph *g = (Graph *)program->g;  // formulas make expressions, nothing else
@@ -696,6 +720,7 @@ Pages *pages_new(const Program *program, const char *path)
                 if (!u->line) u->line = p->derivation[k].line;
             }
         }
+    find_computed(p);
     for (int i = 0; i < p->nunknowns; i++)
         for (int k = 0; k < p->unknown[i].n; k++) find_rest(p, p->unknown[i].by[k]);
     for (int i = 0; i < p->nderivations; i++) find_rest(p, &p->derivation[i]);

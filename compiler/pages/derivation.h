@@ -61,6 +61,7 @@ typedef struct Pages {
     int nunknowns, nderivations;
     Unknown *unknown;
     Derivation *derivation;
+    DerivationStep computed;  // what is computed of each draw
     Map explained;  // variables that a step has defined, kernels that are shown, distributions that are explained
 } Pages;
 

@@ -131,5 +131,7 @@ void page_latex(FILE *out, const Pages *p)
             }
         }
     }
+    if (p->computed.n) fputs("\\section*{Computed of each draw}\n", out);
+    rows(out, &p->computed);
     fputs("\\end{document}\n", out);
 }

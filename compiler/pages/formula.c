@@ -203,6 +203,9 @@ static void fraction_of(Notation *t, double v, const Formula **above, const Form
     *below = slash ? leaf(t, FORMULA_NUMBER, slash + 1) : NULL;
 }
 
+// A computed number by what it was computed of.
+static Expr *by_formula(Expr *e) { return e->formula ? e->formula : e; }
+
 static bool is_negative(const Expr *e)
 {
     return (e->kind == EX_NUM && e->number < 0) || (e->kind == EX_MUL && e->args[0]->kind == EX_NUM && e->args[0]->number < 0);
@@ -210,11 +213,13 @@ static bool is_negative(const Expr *e)
 
 static const Formula *write_sum(Notation *t, const Expr *e)
 {
-    Formula *f = node(t, FORMULA_ROW, 2 * e->nargs);
+    const Expr *number = e->args[0]->formula;
+    const int spread = number && number->kind == EX_ADD ? number->nargs : 1;  // terms of a formula are terms of the sum
+    Formula *f = node(t, FORMULA_ROW, 2 * (e->nargs + spread - 1));
     f->n = 0;
     for (int negative = 0; negative < 2; negative++)
-        for (int i = 0; i < e->nargs; i++) {
-            Expr *term = e->args[i];
+        for (int i = 0; i < e->nargs + spread - 1; i++) {
+            Expr *term = i >= spread ? e->args[i - spread + 1] : spread > 1 ? number->args[i] : by_formula(e->args[0]);
             if (is_negative(term) != negative) continue;
             const bool first = f->n == 0;
             if (negative) f->kid[f->n++] = formula_sign(t, first ? SIGN_NEGATIVE : SIGN_MINUS);
@@ -257,7 +262,7 @@ static const Formula *write_product(Notation *t, const Expr *e)
     int nabove = 0, nbelow = 0;
     bool negative = false;
     for (int i = 0; i < e->nargs; i++) {
-        const Expr *a = e->args[i];
+        const Expr *a = by_formula(e->args[i]);
         if (a->kind == EX_NUM) {
             const Formula *n, *d;
             negative = a->number < 0;
@@ -271,7 +276,7 @@ static const Formula *write_product(Notation *t, const Expr *e)
     }
     for (int last = 0; last < 2; last++)
         for (int i = 0; i < e->nargs; i++) {
-            Expr *a = e->args[i];
+            Expr *a = by_formula(e->args[i]);
             const bool divides = a->kind == EX_POW && a->number < 0;
             if (a->kind == EX_NUM) continue;
             if (divides) a = ex_pow(a, -1);
@@ -462,6 +467,7 @@ static const Formula *write_call(Notation *t, const Expr *e)
     const Formula *f;
     if (is_condition(e)) return ROW(t, formula_sign(t, SIGN_INDICATOR), formula_fenced(t, '[', formula_condition(t, e)));
     switch ((int)e->fn) {
+    case FN_pi: return formula_word(t, "pi");
     case FN_if_else: return (f = write_choice(t, e)) ? f : write_cases(t, e);
     case FN_log1p: return formula_call(t, "log", 1, (const Formula *[]){write_sum(t, ex_plus(e->args[0], 1))});
     case FN_log1m: return formula_call(t, "log", 1, (const Formula *[]){write(t, ex_sub(ex_num(1), e->args[0]), LEVEL_ANY)});
@@ -568,7 +574,9 @@ static int level_of(const Notation *t, const Expr *e)
 {
     switch (e->kind) {
     case EX_ADD: return LEVEL_SUM;
-    case EX_NUM: return e->number < 0 || strpbrk(ex_text(t->arena, e), "/e") ? LEVEL_PRODUCT : LEVEL_ATOM;
+    case EX_NUM:
+        if (e->formula) return level_of(t, e->formula);
+        return e->number < 0 || strpbrk(ex_text(t->arena, e), "/e") ? LEVEL_PRODUCT : LEVEL_ATOM;
     case EX_MUL: return LEVEL_PRODUCT;
     case EX_POW: return e->number < 0 ? LEVEL_PRODUCT : LEVEL_ATOM;
     case EX_REDUCE: return LEVEL_PRODUCT;
@@ -596,6 +604,7 @@ static const Formula *write_plainly(Notation *t, const Expr *e)
 {
     switch (e->kind) {
     case EX_NUM: {
+        if (e->formula) return write_plainly(t, e->formula);
         const Formula *above, *below;
         const bool negative = e->number < 0;
         fraction_of(t, negative ? -e->number : e->number, &above, &below);

@@ -241,6 +241,15 @@ static void rows(FILE *out, const DerivationStep *s)
 
 // ---- the sweep ----
 
+// Which runs make it, behind its method.
+static const char *when_made(const Update *u)
+{
+    if (u->when == WITH_GRADIENTS) return ", in place of those marked * where a trial in warm-up prefers it";
+    if (u->joint < 0) return u->when == WITHOUT_GRADIENTS ? " *, where these are not drawn jointly" : ", where these are not drawn jointly";
+    if (u->when == ON_CPU || u->when == ON_GPU) return u->when == ON_CPU ? ", on a CPU" : ", on a GPU";
+    return u->when == WITHOUT_GRADIENTS ? " *" : "";
+}
+
 static void sweep(const HtmlPage *h)
 {
     FILE *out = h->out;
@@ -256,6 +265,7 @@ static void sweep(const HtmlPage *h)
         if (d->law) formula(out, d->law);
         fputs("</td><td>", out);
         html_text(out, d->brief);
+        fprintf(out, "<span class=\"note\">%s</span>", when_made(d->update));
         fprintf(out, d->line ? "</td><td><a href=\"#L%d\">%d</a></td></tr>\n" : "</td><td></td></tr>\n", d->line, d->line);
     }
     fputs("</tbody></table></div></section>\n", out);
@@ -310,11 +320,20 @@ static void derivation(const HtmlPage *h, const Derivation *d)
     fact(out, "why", d->because);
     fact(out, "draw", d->elements);
     for (int i = 0; i < d->nchanges; i++) fact(out, i ? "" : "what would change it", d->change[i]);
-    fact(out, "cost of a sweep", d->cost);
+    fact(out, "cost in a sweep", d->cost);
     fputs("</dl></div><div class=\"kernels\">\n", out);
     for (int i = 0; i < d->ncode; i++) code(h, &d->code[i]);
     if (!d->ncode) fputs("<p class=\"note\">Kernels of another update serve this one.</p>\n", out);
     fputs("</div></div></article>\n", out);
+}
+
+// Whether an update of a joint normal samples v with the joint normal integrated out.
+static bool samples_before(const Update *u, const Var *v)
+{
+    const Scales *of = u->kind == UPDATE_GAUSSIAN ? u->gaussian.scales : NULL;
+    for (int i = 0; of && i < of->n; i++)
+        if (of->var[i] == v) return true;
+    return false;
 }
 
 static bool shown_before(const Pages *p, int i, const Derivation *d)
@@ -350,10 +369,16 @@ static void unknown(const HtmlPage *h, int i)
     bool any = false;
     for (int k = 0; k < u->n; k++) {
         if (!shown_before(h->p, i, u->by[k])) continue;
-        fprintf(out, "%s<a href=\"#%s\">update %s</a>", any ? ", " : "<p>Drawn also by ", u->by[k]->id, number_of(u->by[k]));
+        fprintf(out, "%s<a href=\"#%s\">update %s</a>", any ? ", " : "<p>Updated also by ", u->by[k]->id, number_of(u->by[k]));
         any = true;
     }
-    fputs(any ? ".</p></section>\n" : "</section>\n", out);
+    fputs(any ? ".</p>\n" : "", out);
+    for (int k = 0; k < h->p->nderivations; k++)
+        if (samples_before(h->p->derivation[k].update, u->v))
+            fprintf(out, "<p>On a CPU, <a href=\"#%s\">update %s</a> slice samples it before its joint normal, which is integrated "
+                         "out.</p>\n",
+                    h->p->derivation[k].id, number_of(&h->p->derivation[k]));
+    fputs("</section>\n", out);
 }
 
 // Updates of what is no unknown of the model: of series, of parts.
@@ -431,5 +456,10 @@ void page_html(FILE *out, const Pages *p)
     sweep(h);
     for (int i = 0; i < p->nunknowns; i++) unknown(h, i);
     others(h);
+    if (p->computed.n) {
+        fputs("<section id=\"computed\"><h2>Computed of each draw</h2>\n", out);
+        rows(out, &p->computed);
+        fputs("</section>\n", out);
+    }
     fputs("</main>\n</body>\n</html>\n", out);
 }

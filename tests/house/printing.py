@@ -16,6 +16,7 @@ ALLOWED = {
     "compiler/graph": {
         "ex_is_num", "ex_rank", "ex_dim",                      # what stands in an expression
         "ex_text", "ex_quote", "ex_formula", "factor_print", "statistic_text",   # in the notation of the model, for comments and messages
+        "number_formula", "number_fraction",     # what a computed number comes from
         # which factor of a product may diverge where another is 0: the normal form (expr.h)
         "ex_absorbed",
         "ex_positive",                                         # lgamma of what is positive has a form without branches

@@ -169,7 +169,7 @@ static void restrict_to_circle(Factor *f, Var *v)
 {
     const Expr *lo = f->truncated ? f->lower : NULL, *hi = f->truncated ? f->upper : NULL;
     if (lo && hi && lo->kind == EX_NUM && hi->kind == EX_NUM && hi->number - lo->number <= 2 * M_PI * (1 + 1e-6)) return;
-    restrict_support(f, v, ex_num(-M_PI), ex_num(M_PI));
+    restrict_support(f, v, ex_neg(ex_pi()), ex_pi());
 }
 
 // The log density of one instance, with what the support and the truncation add.
@@ -250,7 +250,7 @@ Expr *component_density(Graph *g, const Factor *f, const Component *c)
     if (lo && lo != f->least) e = ex_call3("if_else", ex_call2("<=", lo, f->value), e, ex_num(-INFINITY));
     if (hi && hi != f->most) e = ex_call3("if_else", ex_call2("<=", f->value, hi), e, ex_num(-INFINITY));
     if (c->dist->support == SUPPORT_CIRCLE && f->dist->support != SUPPORT_CIRCLE && !f->observed)
-        e = ex_call3("if_else", ex_call2("<=", ex_call1("fabs", f->value), ex_num(M_PI)), e, ex_num(-INFINITY));
+        e = ex_call3("if_else", ex_call2("<=", ex_call1("fabs", f->value), ex_pi()), e, ex_num(-INFINITY));
     Expr *inside = inside_domains(g, c->dist, c->nargs, c->args, f->value);
     return inside ? ex_call3("if_else", inside, e, ex_num(-INFINITY)) : e;
 }

@@ -361,7 +361,7 @@ static Expr *covariance(Graph *g, const Ast *e, const Env *env, Expr *const *at)
                 a,
                 ex_call1("exp",
                          ex_mul2(ex_num(-2),
-                                 ex_pow(ex_div(ex_call1("sin", ex_div(ex_mul2(ex_num(acos(-1)), d), elab0(g, given[3], env))), rho), 2))));
+                                 ex_pow(ex_div(ex_call1("sin", ex_div(ex_mul2(ex_pi(), d), elab0(g, given[3], env))), rho), 2))));
         r2 = ex_pow(ex_div(d, rho), 2);
         r = ex_div(ex_call1("fabs", d), rho);
     } else {
@@ -378,15 +378,12 @@ static Expr *covariance(Graph *g, const Ast *e, const Env *env, Expr *const *at)
                 a,
                 ex_call1("exp",
                          ex_mul2(ex_num(-2),
-                                 ex_pow(ex_div(ex_call1("sin", ex_div(ex_mul2(ex_num(acos(-1)), distance), elab0(g, given[3], env))), rho),
+                                 ex_pow(ex_div(ex_call1("sin", ex_div(ex_mul2(ex_pi(), distance), elab0(g, given[3], env))), rho),
                                         2))));
         }
     }
     if (smooth) return ex_mul2(a, ex_call1("exp", ex_mul2(ex_num(-0.5), r2)));
-    Expr *s = ex_mul2(ex_num(f == FN_gp_matern32_cov   ? sqrt(3)
-                             : f == FN_gp_matern52_cov ? sqrt(5)
-                                                       : 1),
-                      r),
+    Expr *s = ex_mul2(ex_pow(ex_num(f == FN_gp_matern32_cov ? 3 : f == FN_gp_matern52_cov ? 5 : 1), 0.5), r),
          *decay = ex_call1("exp", ex_neg(s));
     if (f == FN_gp_exponential_cov) return ex_mul2(a, decay);
     Expr *bend = f == FN_gp_matern32_cov ? ex_plus(s, 1) : ex_add(3, (Expr *[]){ex_num(1), s, ex_mul2(ex_num(5.0 / 3), r2)});
@@ -398,7 +395,7 @@ static Expr *call(Graph *g, const Ast *e, const Env *env, int n, Expr *const *at
     const FunctionId f = function_id(e->name);
     if (is_solver(e->name)) return ex_at(solution(g, e, env), n, at);
     const Ast *a = e->nkids > 0 ? e->kid[0] : NULL, *b = e->nkids > 1 ? e->kid[1] : NULL;
-    if (f == FN_pi) return ex_num(M_PI);
+    if (f == FN_pi) return ex_pi();
     if (f == FN_e && e->nkids == 0) return ex_num(M_E);
     if (f == FN_infinity) return ex_num(INFINITY);
     if (f == FN_negative_infinity) return ex_num(-INFINITY);

@@ -68,7 +68,7 @@ static Site *draw_site(Graph *g, Span span, const Distribution *d, Loops plates,
     }
     Expr *end[2] = {lo, hi}, *support[2], *declared[2] = {value->var->lower, value->var->upper};
     support_ends(g, d, nargs, args, value, &support[0], &support[1]);
-    for (int side = 0; side < 2 && d->support == SUPPORT_CIRCLE; side++) support[side] = ex_num(side ? M_PI : -M_PI);
+    for (int side = 0; side < 2 && d->support == SUPPORT_CIRCLE; side++) support[side] = side ? ex_pi() : ex_neg(ex_pi());
     bool within = !site->sample;
     for (int side = 0; side < 2; side++) {
         if (d->value_rank == 0 && declared[side]) end[side] = end[side] ? ex_inner(end[side], declared[side], side) : declared[side];

@@ -177,7 +177,8 @@ static void sparse_sets(Plan *p)
                 if (sparse) list[k].set = g->njoint;
             }
         if (!sparse) continue;
-        Update *s = gaussian_update(g, block, m, false, 0, m == 1 ? "its elements are coupled in pairs" : "they share a linear predictor");
+        Update *s = gaussian_update(g, block, m, false, 0,
+                                    m == 1 ? "its elements are coupled in pairs" : "normal terms of the log joint couple them");
         s->gaussian.sparse = s->joint = g->njoint;
         s->gaussian.ndense = m - plates;
         s->gaussian.most_work = coupled ? MOST_OF_NEIGHBOURS : MOST_OF_PLATES;
@@ -342,7 +343,7 @@ static void sums_of_zero(Plan *p)
         c->taken = true;
         Update *s = gaussian_update(p->g, &c->var, 1, false, nbatch,
                                     diagonal ? "its elements are independent, given that their sum is 0"
-                                             : "its elements share a linear predictor, and their sum is 0");
+                                             : "normal terms of the log joint couple its elements, and their sum is 0");
         s->gaussian.on_plane = true;
         s->gaussian.diagonal = diagonal;
         place(p, s, usual(p, c->var));
@@ -419,7 +420,7 @@ static void coefficients(Plan *p)
         }  // one scalar: the element's own conditional
         int nbatch = c->var->rank == 0 ? 0 : c->nbatch;
         Update *s = gaussian_update(p->g, b.var, b.n, false, b.n == 1 ? nbatch : 0,
-                                    b.n > 1 ? shared_reason(p->g, &b) : "its elements share a linear predictor");
+                                    b.n > 1 ? shared_reason(p->g, &b) : "normal terms of the log joint couple its elements");
         s->joint = -c->set;
         place(p, s, usual(p, c->var));
     }

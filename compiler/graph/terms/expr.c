@@ -1,44 +1,27 @@
 // expr.c -- constructors that keep expressions in normal form; substitution.
-#include <float.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include "expr.h"
+#include "numbers.h"
 #include "table.h"
 #include "prover.h"
-
-// ---- numbers ----
-
-// A computed number, freed of its rounding: 0.2 * 0.2 is 0.04000000000000001, and is taken to be 0.04. So is any v within a few units in
-// the last place of a decimal of at most 12 digits, or of a fraction with a divisor of at most 1000. Fewer than 1 in 1000 other numbers are
-// as close to one of these; they change by no more than their own rounding. Equal coefficients that were computed differently become one.
-static double tidy(double v)
-{
-    if (v == 0 || !isfinite(v) || (v == floor(v) && fabs(v) < 1e15)) return v;
-    const double close = 2 * DBL_EPSILON * fabs(v);
-    char s[32];
-    snprintf(s, sizeof s, "%.12g", v);
-    double decimal = strtod(s, NULL);
-    if (fabs(decimal - v) <= close) return decimal;
-    // as close a fraction is a convergent of the continued fraction of v
-    double x = fabs(v), n = 1, d = 0, older_n = 0, older_d = 1;
-    for (;;) {
-        const double whole = floor(x), next_n = whole * n + older_n, next_d = whole * d + older_d;
-        if (next_n >= 1000 || next_d > 1000) return v;
-        older_n = n;
-        older_d = d;
-        n = next_n;
-        d = next_d;
-        const double fraction = copysign(n / d, v);
-        if (n != 0 && d >= 3 && fabs(fraction - v) <= close) return fraction;
-        if (x == whole) return v;
-        x = 1 / (x - whole);
-    }
-}
 
 // ---- sums ----
 
 static Expr *scaled(double c, Expr *e);
+
+static double sum_of(double a, double b)
+{
+    number_sum(a, b);
+    return a + b;
+}
+
+static double product_of(double a, double b)
+{
+    number_product(a, b);
+    return a * b;
+}
 
 // A term of a sum as number times the rest.
 static double split_number(Expr *e, Expr **rest)
@@ -96,25 +79,31 @@ Expr *ex_add(int n, Expr *const *terms)
     for (int i = 0; i < n; i++) most += terms[i]->kind == EX_ADD ? terms[i]->nargs : 1;
     Portion *part = malloc(sizeof *part * (size_t)(most + 1));
     int count = 0;
-    double constant = 0;
+    double constant = 0, size = 0;
     for (int i = 0; i < n; i++) {
         int kids = terms[i]->kind == EX_ADD ? terms[i]->nargs : 1;
         for (int k = 0; k < kids; k++) {
             Expr *rest, *t = terms[i]->kind == EX_ADD ? terms[i]->args[k] : terms[i];
             double c = split_number(t, &rest);
-            if (!rest) constant += c;
+            if (!rest) {
+                constant = sum_of(constant, c);
+                size = fmax(size, fabs(c));
+            }
             else part[count++] = (Portion){rest, c};
         }
     }
     qsort(part, (size_t)count, sizeof *part, by_id);
     Expr **out = malloc(sizeof *out * (size_t)(count + 2));
     int m = 0;
-    if (constant != 0) out[m++] = ex_num(tidy(constant));
+    if (constant != 0) out[m++] = ex_num(number_tidy_sum(constant, size));
     for (int i = 0; i < count;) {
-        double c = 0;
+        double c = 0, most = 0;
         Expr *rest = part[i].rest;
-        for (; i < count && part[i].rest == rest; i++) c += part[i].number;
-        if (c != 0) out[m++] = scaled(tidy(c), rest);
+        for (; i < count && part[i].rest == rest; i++) {
+            c = sum_of(c, part[i].number);
+            most = fmax(most, fabs(part[i].number));
+        }
+        if (c != 0) out[m++] = scaled(number_tidy_sum(c, most), rest);
     }
     Expr *rest, *e = m == 2 && ex_is_num(out[0], 1) && split_number(out[1], &rest) == -1 ? complement(rest) : NULL;
     if (!e) e = m == 0 ? ex_num(0) : m == 1 ? out[0] : expr_cons((Expr){.kind = EX_ADD, .nargs = m, .args = out});
@@ -143,13 +132,14 @@ static Expr *scaled(double c, Expr *e)
 {
     if (c == 1) return e;
     if (c == 0) return ex_num(0);
-    if (e->kind == EX_NUM) return ex_num(tidy(c * e->number));
+    if (e->kind == EX_NUM) return ex_num(number_tidy(product_of(c, e->number)));
     if (e->kind == EX_ADD) {
         Expr **t = malloc(sizeof *t * (size_t)e->nargs);
         for (int i = 0; i < e->nargs; i++) {
             Expr *rest;
             double k = split_number(e->args[i], &rest);
-            t[i] = rest ? scaled(tidy(c * k), rest) : ex_num(tidy(c * k));
+            const double both = number_tidy(product_of(c, k));
+            t[i] = rest ? scaled(both, rest) : ex_num(both);
         }
         Expr *s = expr_cons((Expr){.kind = EX_ADD, .nargs = e->nargs, .args = t});
         free(t);
@@ -193,7 +183,8 @@ static Expr *divided(Expr *sum, double c)
     Expr **t = malloc(sizeof *t * (size_t)sum->nargs);
     for (int i = 0; i < sum->nargs; i++) {
         Expr *rest;
-        const double k = split_number(sum->args[i], &rest) / c;
+        const double of = split_number(sum->args[i], &rest), k = of / c;
+        number_product(of, 1 / c);
         t[i] = rest ? scaled(k, rest) : ex_num(k);
     }
     Expr *s = expr_cons((Expr){.kind = EX_ADD, .nargs = sum->nargs, .args = t});
@@ -222,7 +213,7 @@ Expr *ex_mul(int n, Expr *const *factors)
         int kids = factors[i]->kind == EX_MUL ? factors[i]->nargs : 1;
         for (int k = 0; k < kids; k++) {
             Expr *f = factors[i]->kind == EX_MUL ? factors[i]->args[k] : factors[i];
-            if (f->kind == EX_NUM) number *= f->number;
+            if (f->kind == EX_NUM) number = product_of(number, f->number);
             else if (f->kind == EX_POW) part[count++] = (Portion){f->args[0], f->number};
             else part[count++] = (Portion){f, 1};
         }
@@ -231,7 +222,7 @@ Expr *ex_mul(int n, Expr *const *factors)
         free(part);
         return ex_num(0);
     }
-    number = tidy(number);
+    number = number_tidy(number);
     qsort(part, (size_t)count, sizeof *part, by_id);
     Expr **out = malloc(sizeof *out * (size_t)(count + 1));
     int m = 0;
@@ -254,7 +245,7 @@ Expr *ex_mul(int n, Expr *const *factors)
         const double common = out[i]->kind == EX_ADD ? common_factor(out[i]) : 1;
         if (common == 1) continue;
         out[i] = divided(out[i], common);
-        number *= common;
+        number = product_of(number, common);
         again = true;
     }
     Expr *e;
@@ -277,7 +268,8 @@ Expr *ex_pow(Expr *base, double r)
     switch (base->kind) {
     case EX_NUM: {
         double v = r < 0 ? 1 / pow(base->number, -r) : pow(base->number, r);
-        if (isfinite(v)) return ex_num(tidy(v));
+        number_power(base->number, r, v);
+        if (isfinite(v)) return ex_num(number_tidy(v));
         break;
     }
     case EX_POW:  // (x^a)^r = x^(a r): always for integer r; otherwise only if x^a is not the square of a negative number
@@ -305,7 +297,7 @@ Expr *ex_pow(Expr *base, double r)
         if (r == -1 && base->nargs == 2 && ex_is_num(base->args[0], 1) && base->args[1]->kind == EX_CALL && base->args[1]->fn == FN_exp)
             return ex_call1("inv_logit", ex_neg(base->args[1]->args[0]));
         const double common = integer ? common_factor(base) : 1, out = pow(common, r);
-        if (common != 1 && isnormal(out)) return ex_mul2(ex_num(tidy(out)), ex_pow(divided(base, common), r));
+        if (common != 1 && isnormal(out)) return ex_mul2(ex_num(number_tidy(out)), ex_pow(divided(base, common), r));
         break;
     }
     case EX_REF:
@@ -330,6 +322,19 @@ Expr *ex_div(Expr *a, Expr *b)
 
 // ---- calls ----
 
+// What a function makes of a number.
+static Expr *called(const char *name, double x, double result)
+{
+    number_call(name, x, result);
+    return ex_num(result);
+}
+
+Expr *ex_pi(void)
+{
+    number_pi();
+    return ex_num(M_PI);
+}
+
 // exp(x), a number above 0, their product
 static bool is_exponential(const Expr *e)
 {
@@ -340,7 +345,7 @@ static bool is_exponential(const Expr *e)
 
 Expr *ex_log(Expr *a)
 {
-    if (a->kind == EX_NUM && a->number > 0) return ex_num(log(a->number));
+    if (a->kind == EX_NUM && a->number > 0) return called("log", a->number, log(a->number));
     if (a->kind == EX_POW && (ex_positive(a->args[0]) || fmod(a->number, 2) != 0)) return ex_mul2(ex_num(a->number), ex_log(a->args[0]));
     if (a->kind == EX_MUL) {
         int positive = 0;
@@ -517,8 +522,8 @@ Expr *ex_call(const char *name, int n, Expr *const *args)
         if (fn == FN_log1p_exp) return ex_neg(ex_call1("log_inv_logit", ex_neg(x)));
         if (fn == FN_logit && x->kind == EX_CALL && x->fn == FN_inv_logit) return x->args[0];
         if (fn == FN_inv_Phi && x->kind == EX_CALL && x->fn == FN_Phi) return x->args[0];
-        if (fn == FN_log1m && x->kind == EX_NUM && x->number < 1) return ex_num(log1p(-x->number));
-        if (x->kind == EX_NUM && constant1(fn, x->number, &v)) return ex_num(v);
+        if (fn == FN_log1m && x->kind == EX_NUM && x->number < 1) return called("log1m", x->number, log1p(-x->number));
+        if (x->kind == EX_NUM && constant1(fn, x->number, &v)) return called(name, x->number, v);
     }
     if (n == 2 && args[0]->kind == EX_NUM && args[1]->kind == EX_NUM && constant2(fn, args[0]->number, args[1]->number, &v))
         return ex_num(v);

@@ -52,8 +52,10 @@ struct Expr {
     int height;  // nesting of reductions
     int nargs;
     double number;
+    Expr *formula;     // of a NUM that was computed: by what, for readers; NULL: it is short (numbers.h)
     const char *name;  // of a CALL or REDUCE
     FunctionId fn;     // its row in functions.def
+    unsigned hash;
     Var *var;
     Index *index;
     Expr **args;
@@ -67,12 +69,12 @@ struct Expr {
     signed char diverges[2];  // whether it may be infinite or no number: 1 yes, 2 no, 0 not asked
     // numbers of the last walk that visited this node: of simple walks, of walks with a test (which may start others), of emission
     uint64_t seen, met[3], kept;
-    unsigned hash;
     Expr *chain;
 };
 
 void expr_start(Arena *a);  // once for a compilation: empties the table
 Expr *ex_num(double v);
+Expr *ex_pi(void);
 Expr *ex_ref(Var *v, int n, Expr *const *subscripts);
 Expr *ex_index(Index *i);
 Expr *ex_add(int n, Expr *const *terms);

@@ -4,9 +4,11 @@
 #include <string.h>
 #include "../graph.h"
 #include "expr.h"
+#include "numbers.h"
 
 enum { P_ADD = 1, P_MUL, P_POW, P_ATOM };
 
+enum { MOST_DIVISOR = 100000 };  // of what is printed as a fraction
 enum { PRINTED = 2000 };  // parts: what shares its parts may be longer than any file when it is written out
 static int printed;
 
@@ -19,6 +21,11 @@ static void print_list(FILE *f, const Expr *e, int from)
         print(f, e->args[i], 0);
     }
 }
+
+static bool plain;  // numbers, lists, identity matrices and what picks an element are written by what they are made of
+
+// The formula of a computed number, where readers see one.
+static const Expr *shown_formula(const Expr *e) { return !plain && e->formula && !is_half_log_2pi(fabs(e->number)) ? e->formula : NULL; }
 
 static void print_number(FILE *f, double v)
 {
@@ -36,12 +43,9 @@ static void print_number(FILE *f, double v)
             fputs(s, f);
             return;
         }
-        for (int d = 13; d <= 1000; d++)  // and what is no short decimal, if it is one at all
-            if (fabs(round(v * d)) < 1000 && round(v * d) / d == v && v != 0) {
-                fprintf(f, "%ld/%d", (long)round(v * d), d);
-                return;
-            }
-        fprintf(f, "%.15g", v);
+        long above, below;  // and what is no short decimal, if it is one at all
+        if (number_fraction(v, MOST_DIVISOR, &above, &below)) fprintf(f, "%ld/%ld", above, below);
+        else fprintf(f, "%.15g", v);
     }
 }
 
@@ -153,8 +157,6 @@ static const Expr *element_at(const Expr *e, int k, int n)
     return k < n ? e->args[1] : e;
 }
 
-static bool plain;  // lists, identity matrices and what picks an element are written by what they are made of
-
 static void print_items(FILE *f, const Expr *e, int n, int columns)
 {
     fputc('[', f);
@@ -235,6 +237,13 @@ static bool print_written_out(FILE *f, const Expr *e)
     return true;
 }
 
+// log(2 pi)/2 in a formula
+static bool is_half_log(const Expr *e)
+{
+    return e->kind == EX_MUL && e->nargs == 2 && ex_is_num(e->args[0], 0.5) && ex_is_call(e->args[1], FN_log) &&
+           ex_is_num(e->args[1]->args[0], 2 * M_PI);
+}
+
 static bool is_subtracted(const Expr *t)
 {
     const Expr *n = t->kind == EX_MUL ? t->args[0] : t;
@@ -249,7 +258,8 @@ static void print(FILE *f, const Expr *e, int outer)
     }
     switch (e->kind) {
     case EX_NUM:
-        if (e->number < 0 || e->number != floor(e->number)) {
+        if (shown_formula(e)) print(f, e->formula, outer);
+        else if (e->number < 0 || e->number != floor(e->number)) {
             if (outer >= P_MUL) fputc('(', f);
             print_number(f, e->number);
             if (outer >= P_MUL) fputc(')', f);
@@ -271,9 +281,12 @@ static void print(FILE *f, const Expr *e, int outer)
     case EX_ADD: {  // x - mu, not -mu + x, as pages have it
         if (outer > P_ADD) fputc('(', f);
         bool first = true;
+        const Expr *number = shown_formula(e->args[0]);
+        const bool sum = number && number->kind == EX_ADD;
+        const int spread = sum ? number->nargs : 1;  // terms of a formula are terms of the sum
         for (int minus = 0; minus < 2; minus++)
-            for (int i = 0; i < e->nargs; i++) {
-                const Expr *t = e->args[i];
+            for (int i = 0; i < e->nargs + spread - 1; i++) {
+                const Expr *t = i >= spread ? e->args[i - spread + 1] : sum ? number->args[i] : number ? number : e->args[0];
                 if (is_subtracted(t) != minus) continue;
                 fputs(minus ? first ? "-" : " - " : first ? "" : " + ", f);
                 if (minus) print(f, ex_neg((Expr *)t), t->kind == EX_NUM ? P_ADD : P_MUL);
@@ -284,6 +297,11 @@ static void print(FILE *f, const Expr *e, int outer)
         break;
     }
     case EX_MUL: {
+        if (is_half_log(e)) {
+            print(f, e->args[1], 0);
+            fputs("/2", f);
+            break;
+        }
         if (outer > P_MUL) fputc('(', f);
         bool first = true;
         int from = 0;
@@ -294,7 +312,7 @@ static void print(FILE *f, const Expr *e, int outer)
         for (int i = from; i < e->nargs; i++) {
             if (e->args[i]->kind == EX_POW && e->args[i]->number < 0) continue;
             if (!first) fputc('*', f);
-            print(f, e->args[i], first && e->args[i]->kind == EX_NUM ? P_ADD : P_MUL);
+            print(f, e->args[i], first && e->args[i]->kind == EX_NUM && !shown_formula(e->args[i]) ? P_ADD : P_MUL);
             first = false;
         }
         if (first) fputc('1', f);

@@ -81,6 +81,7 @@ Expr *expr_cons(Expr draft)
     e->indices = draft.kind == EX_INDEX ? 1ull << (draft.index->id & 63) : 0;
     e->size = 1;
     e->seen = e->met[0] = e->met[1] = e->met[2] = e->kept = 0;
+    e->formula = NULL;
     e->extent = false;
     e->known = e->diverges[0] = e->diverges[1] = 0;
     e->loose = draft.kind == EX_INDEX ? draft.index->height : 0;

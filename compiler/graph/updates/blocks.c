@@ -129,9 +129,10 @@ bool grow_by(Graph *g, Growing *b, Candidate *w)
 
 const char *shared_reason(Graph *g, const Growing *b)
 {
-    return b->full ? arena_printf(g->arena, "they share a linear predictor; more than %d variables do, which are drawn in several blocks",
+    return b->full ? arena_printf(g->arena,
+                                  "normal terms of the log joint couple them, and more than %d variables in all, which several blocks draw",
                                   MAX_BLOCK)
-                   : "they share a linear predictor";
+                   : "normal terms of the log joint couple them";
 }
 
 Candidate *find_candidate(Candidate *list, int n, const char *name)

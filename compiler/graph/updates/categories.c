@@ -69,11 +69,11 @@ static bool may_be_coefficient(const Graph *g, const Var *v)
 // The term exp(x), times a positive number: x and the number's log; NULL: another.
 static Expr *exponent_of(Expr *e)
 {
-    if (e->kind == EX_NUM) return e->number > 0 ? ex_num(log(e->number)) : NULL;
+    if (e->kind == EX_NUM) return e->number > 0 ? ex_log(e) : NULL;
     if (e->kind == EX_CALL && e->fn == FN_exp) return e->args[0];
     if (e->kind != EX_MUL || e->nargs != 2 || e->args[0]->kind != EX_NUM || !(e->args[0]->number > 0)) return NULL;
     Expr *x = exponent_of(e->args[1]);
-    return x ? ex_add2(ex_num(log(e->args[0]->number)), x) : NULL;
+    return x ? ex_add2(ex_log(e->args[0]), x) : NULL;
 }
 
 // e as log_sum_exp over categories: itself, or log(1 + exp(a) + exp(b)), log(1 + sum(k in 1:K, exp(eta[k]))), whose terms become

@@ -36,13 +36,14 @@ bool is_angle(const HmcBlock *m, Var *v)
 
 Expr *wrapped(Expr *q)
 {
-    return ex_sub(q, ex_mul2(ex_num(2 * M_PI), ex_call1("floor", ex_mul2(ex_num(0.5 / M_PI), ex_add2(q, ex_num(M_PI))))));
+    Expr *turn = ex_mul2(ex_num(2), ex_pi());
+    return ex_sub(q, ex_mul2(turn, ex_call1("floor", ex_div(ex_add2(q, ex_pi()), turn))));
 }
 
 // A coordinate keeps its multiple of 2 pi within 3 pi. So a mode near an end is one mode for warm-up. Beyond that the coordinate is the
 // angle again, so that its variance stays finite.
 Expr *kept_winding(Expr *q, Expr *x)
 {
-    Expr *stays = ex_call2("&&", ex_call2("==", wrapped(q), x), ex_call2("<=", ex_call1("abs", q), ex_num(3 * M_PI)));
+    Expr *stays = ex_call2("&&", ex_call2("==", wrapped(q), x), ex_call2("<=", ex_call1("abs", q), ex_mul2(ex_num(3), ex_pi())));
     return ex_call3("if_else", stays, q, x);
 }

@@ -86,7 +86,8 @@ void put_ends(HmcBlock *m)
 void put_enter(HmcBlock *m)
 {
     Lower *p = m->p;
-    note(p, "Unconstrained coordinates of %s; one that still stands for its value stays as it is", m->update->description->subject);
+    note(p, "Unconstrained coordinates of %s. One whose value has not changed is kept: log(exp(q)) is q but for rounding",
+         m->update->description->subject);
     const char *standardised = "";
     for (int i = 0; i < m->update->nblock; i++)
         if (m->centring[i].priors && !m->centring[i].root)
@@ -94,8 +95,9 @@ void put_enter(HmcBlock *m)
     if (*standardised)
         note(p,
              "%s = m + s^c*(q - (1 - c)*m), m, s the prior mean and sd, q the coordinate: the value for c = 0, non-centred for c = 1; "
-             "c is %s",
-             standardised, m->shares ? "found in warm-up" : "1");
+             "c is %s. standard_scale is s^c, standard_chain the chain rule: d/dq from d/dx, what m and s get of it, and c*log(s), "
+             "which is log |dx/dq|",
+             standardised, m->shares ? "found in warm-up (Papaspiliopoulos et al. 2007; Gorinova et al. 2020)" : "1");
     Kernel *k = open_kernel(p, KERNEL_TEAM, words(p, "enter_%s", m->stem), "wide");
     k->places = true;
     put_offsets(m);

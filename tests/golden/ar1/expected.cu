@@ -1,19 +1,23 @@
 // model.gm, compiled by gmc.
 //
-// One sweep draws, in this order, each given all else:
+// One sweep updates, in this order, each given all else but what is integrated out:
 //   y[k]   ~ normal(mean, 1 / sqrt(precision))  impute_y  model.gm:6, if values are missing
 //   phi    ~ normal(mean, 1 / sqrt(precision))  draw_phi  model.gm:9 *
 //   s2^-1  ~ gamma(shape, rate)                 draw_s2   model.gm:10 *
-// Where method selection prefers it, NUTS (Hoffman and Gelman 2014) takes the place of the updates marked *, in all sweeps or most:
+// Where method selection prefers it, NUTS (Hoffman and Gelman 2014) takes the place of the updates marked *, which are then made in some sweeps only:
 //   (phi, s2)  drawn jointly by Hamiltonian Monte Carlo  density_phi_s2  model.gm:9
 //
-// In kernels `d` is the data, `s` the state of one chain, and `at` the place in the run, which is the key of the random numbers.
+// In kernels `d` is the data, `s` the state of one chain, and `at` the place in the run, the key of its random numbers.
 // Subscripts count from 1 in comments, as in the model, and from 0 in the code. *s->x is a number, s->x[k] an element.
-// EACH, ALONG and LANES share a loop out among lanes, SUM_ALONG adds up over it besides, ONE_LANE is for one of them.
-// DRAW(x, k, LAW) draws x[k] and stores it: NORMAL(mean, precision); NORMAL_WITHIN(h, precision, ends), of mean h / precision;
-// POWER_GAMMA(a, shape, rate), by which x[k]^a ~ gamma(shape, rate).
+// `real` and `solve` are double, unless --precision makes them float on a GPU; `wide` is double.
+// KERNEL: a thread for each element and chain. KERNEL_SCALAR: one for each chain. KERNEL_TEAM: for each chain a team of threads, its lanes.
+// EACH and LANES share a loop out among threads. ALONG does, and ONE_LANE is for one of them; all lanes wait at the end of both.
+// SUM_ALONG adds what all lanes add to a variable in its loop, once, to the value from before; then all lanes have the sum.
+// DRAW(x, k, LAW) draws x[k] and stores it; TEAM_DRAW is by one lane. LAW: NORMAL(mean, precision);
+// NORMAL_WITHIN(h, precision, ends), h = mean * precision; POWER_GAMMA(a, shape, rate), by which x[k]^a ~ gamma(shape, rate).
 // What else is in capitals is a macro, explained where kernels.h has it, or kernels_cpu.h for a CPU.
-// RATIO is for --check alone: the log ratio of the law's density, new value to old, which the joint density must have as well.
+// RATIO is for --check alone: the log ratio, new value to old, that the joint density must have: of the law's density, and after a
+// group move less the logs of its Jacobian and measure.
 #include "gm.h"
 
 // ---- part 1: the model ----
@@ -26,14 +30,14 @@ typedef struct Data {
 enum { DATA_T = 1, DATA_y };  // fields of Data
 
 typedef struct State {  // of one chain
-    real *y;                                 // responses, T
+    real *y;                                 // responses, missing values drawn, T
     wide *phi, *s2;                          // unknowns
     wide *log_lik_y, *y_rep;                 // for the draws, T
+    wide *lprior_phi, *lprior_s2, *lprior_y; // terms of the log prior, each of the unknown in its name
     wide *sum_y_y_before, *sum_y_before_squared, *sum_y_observed, *count_observed, *sum_y_before_observed, // sums
         *count_observed_2, *sum_y_before_centred_squared, *sum_y_before_centred, *sum_y_centred_y_before_centred_negated,
         *sum_y_centred, *sum_y_centred_squared;
-    wide *lprior_phi, *lprior_s2, *lprior_y, *position_phi_s2, *gradient_phi_s2, *log_density_phi_s2, *nuts_phi_s2, // work arrays
-        *moves_phi;
+    wide *position_phi_s2, *gradient_phi_s2, *log_density_phi_s2, *nuts_phi_s2, *moves_phi; // work arrays
 } State;
 
 enum { VAR_NONE, VAR_y, VAR_phi, VAR_s2, VAR_log_lik_y, VAR_y_rep };  // streams of random numbers
@@ -84,7 +88,7 @@ KERNEL_SCALAR(draw_s2) {
 
 // ---- part 3: Hamiltonian Monte Carlo: log density and gradient ----
 
-// Unconstrained coordinates of phi, s2; one that still stands for its value stays as it is
+// Unconstrained coordinates of phi, s2. One whose value has not changed is kept: log(exp(q)) is q but for rounding
 KERNEL_TEAM(enter_phi_s2) {
     ONE_LANE s->position_phi_s2[0] = *s->phi;
     ONE_LANE s->position_phi_s2[1] = kept_coordinate(s->position_phi_s2[1], exp(s->position_phi_s2[1]), *s->s2, log(*s->s2));
@@ -99,6 +103,7 @@ KERNEL_TEAM(transform_phi_s2) {
 // (phi, s2): drawn jointly by Hamiltonian Monte Carlo     model.gm:9
 //   a trial in warm-up compares it with their Gibbs updates; it is taken if the unknown that mixes worst has clearly more effective draws
 //       for the same work by it
+//   the log density of phi, s2, in which constants do not count; that of the coordinates q has log |dx/dq| besides
 //   log density += -log(2*pi())/2 - 1/2*phi^2
 //   log density += -3*log(s2) - (1/s2)
 //   log density += -log(2*pi())/2 - 1/2*log(s2) - 1/2*(y[t] - phi*y[t - 1])^2/s2   over t in 2:T
@@ -134,7 +139,7 @@ KERNEL_TEAM(density_phi_s2) {
 
 // The pointwise log-likelihood, in runs that request it.
 KERNEL_ON_REQUEST(log_likelihood) {
-    ONE_LANE s->log_lik_y[0] = -0.005 * square(s->y[0]) - 3.2215236261987186;
+    ONE_LANE s->log_lik_y[0] = -0.005 * square(s->y[0]) - (log(10.0) + HALF_LOG_2PI);
     const wide log_s2 = log(*s->s2), inverse_s2 = 1 / *s->s2;
     LANES_FROM (t, 1, d->T - 1) s->log_lik_y[t] = -0.5 * log_s2 - 0.5 * inverse_s2 * square(s->y[t] - *s->phi * s->y[t - 1]) - HALF_LOG_2PI;
 }
@@ -156,7 +161,7 @@ KERNEL_ON_REQUEST(replicate) {
     }
 }
 
-// The log joint density of data, variables and auxiliaries. Numbers alone are constants of the laws.
+// The log joint density of data, variables and auxiliaries.
 KERNEL_TEAM(log_joint) {
     wide lp = 0;
     // phi ~ normal(0, 1)
@@ -164,14 +169,14 @@ KERNEL_TEAM(log_joint) {
     // s2 ~ inv_gamma(2, 1)
     lp += -3 * log(*s->s2) - 1 / *s->s2;
     // y[1] ~ normal(0, 10)
-    lp += -0.005 * square(s->y[0]) - 3.2215236261987186;
+    lp += -0.005 * square(s->y[0]) - (log(10.0) + HALF_LOG_2PI);
     // y[t] ~ normal(phi*y[t - 1], sqrt(s2))
     const wide log_s2 = log(*s->s2), inverse_s2 = 1 / *s->s2;
     SUM_ALONG_FROM (t, 1, d->T - 1, &lp) lp += -0.5 * log_s2 - 0.5 * inverse_s2 * square(s->y[t] - *s->phi * s->y[t - 1]) - HALF_LOG_2PI;
     RESULT(lp);
 }
 
-// ---- part 5: what the runtime needs to know ----
+// ---- part 5: what runs these: the sweep, launches, checks, tables ----
 
 // Sums of a response: computed once, or after each imputation if values are missing.
 KERNEL_TEAM(sums_of_responses) {

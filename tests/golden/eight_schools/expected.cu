@@ -1,6 +1,6 @@
 // model.gm, compiled by gmc.
 //
-// One sweep draws, in this order, each given all else:
+// One sweep updates, in this order, each given all else but what is integrated out:
 //   y[k]            ~ normal(mean, 1 / sqrt(precision))             impute_y             model.gm:6, if values are missing
 //   nu_tau^-1       ~ gamma(shape, rate)                            draw_nu_tau          model.gm:11 *
 //   theta[k]        ~ normal(mean, 1 / sqrt(precision))             draw_theta           model.gm:14 *
@@ -8,16 +8,20 @@
 //   tau^-2          ~ gamma(shape, rate)                            draw_tau             model.gm:11 *
 //   scale_tau       ~ normal(mean, 1 / sqrt(precision)), truncated  draw_scale_tau       model.gm:11 *
 //   shift_mu_theta  ~ normal(mean, 1 / sqrt(precision))             draw_shift_mu_theta  model.gm:10 *
-// Where method selection prefers it, NUTS (Hoffman and Gelman 2014) takes the place of the updates marked *, in all sweeps or most:
+// Where method selection prefers it, NUTS (Hoffman and Gelman 2014) takes the place of the updates marked *, which are then made in some sweeps only:
 //   (mu, tau, theta)  drawn jointly by Hamiltonian Monte Carlo  density_mu_tau_theta  model.gm:10, auxiliaries integrated out
 //
-// In kernels `d` is the data, `s` the state of one chain, and `at` the place in the run, which is the key of the random numbers.
+// In kernels `d` is the data, `s` the state of one chain, and `at` the place in the run, the key of its random numbers.
 // Subscripts count from 1 in comments, as in the model, and from 0 in the code. *s->x is a number, s->x[k] an element.
-// EACH, ALONG and LANES share a loop out among lanes, SUM_ALONG adds up over it besides, ONE_LANE is for one of them.
-// DRAW(x, k, LAW) draws x[k] and stores it: NORMAL(mean, precision); NORMAL_WITHIN(h, precision, ends), of mean h / precision;
-// POWER_GAMMA(a, shape, rate), by which x[k]^a ~ gamma(shape, rate).
+// `real` and `solve` are double, unless --precision makes them float on a GPU; `wide` is double.
+// KERNEL: a thread for each element and chain. KERNEL_SCALAR: one for each chain. KERNEL_TEAM: for each chain a team of threads, its lanes.
+// EACH and LANES share a loop out among threads. ALONG does, and ONE_LANE is for one of them; all lanes wait at the end of both.
+// SUM_ALONG adds what all lanes add to a variable in its loop, once, to the value from before; then all lanes have the sum.
+// DRAW(x, k, LAW) draws x[k] and stores it; TEAM_DRAW is by one lane. LAW: NORMAL(mean, precision);
+// NORMAL_WITHIN(h, precision, ends), h = mean * precision; POWER_GAMMA(a, shape, rate), by which x[k]^a ~ gamma(shape, rate).
 // What else is in capitals is a macro, explained where kernels.h has it, or kernels_cpu.h for a CPU.
-// RATIO is for --check alone: the log ratio of the law's density, new value to old, which the joint density must have as well.
+// RATIO is for --check alone: the log ratio, new value to old, that the joint density must have: of the law's density, and after a
+// group move less the logs of its Jacobian and measure.
 #include "gm.h"
 
 // ---- part 1: the model ----
@@ -30,17 +34,17 @@ typedef struct Data {
 enum { DATA_J = 1, DATA_y, DATA_sigma };  // fields of Data
 
 typedef struct State {  // of one chain
-    real *y;                                 // responses, J
+    real *y;                                 // responses, missing values drawn, J
     wide *mu, *tau;                          // unknowns
     real *theta;                             // unknowns, J
     wide *nu_tau;                            // auxiliaries
     wide *scale_tau, *shift_mu_theta;        // of group moves
     wide *log_lik_y, *y_rep;                 // for the draws, J
+    wide *lprior_mu, *lprior_tau, *lprior_theta, *lprior_y; // terms of the log prior, each of the unknown in its name
     wide *sum_inverse_sigma_squared;         // sums
-    wide *lprior_mu, *lprior_tau, *lprior_theta, *lprior_y, *position_mu_tau_theta, *gradient_mu_tau_theta, // work arrays
-        *log_density_mu_tau_theta, *nuts_mu_tau_theta, *moves_mu, *non_centring_mu_tau_theta,
-        *next_non_centring_mu_tau_theta, *centre_theta, *spread_theta, *scale_theta, *slope_centre_theta,
-        *slope_spread_theta;
+    wide *position_mu_tau_theta, *gradient_mu_tau_theta, *log_density_mu_tau_theta, *nuts_mu_tau_theta, *moves_mu, // work arrays
+        *non_centring_mu_tau_theta, *next_non_centring_mu_tau_theta, *centre_theta, *spread_theta, *scale_theta,
+        *slope_centre_theta, *slope_spread_theta;
 } State;
 
 enum {  // streams of random numbers
@@ -63,7 +67,8 @@ KERNEL(impute_y) {
 
 // nu_tau^-1 | rest ~ gamma(shape, rate)     model.gm:11
 //   an auxiliary of half_cauchy_mixture: Wand et al. 2011, Bayesian Analysis 6; Makalic and Schmidt 2016, IEEE Signal Processing Letters 23
-//   by which nu_tau ~ inv_gamma(1/2, 0.04), tau ~ root_inv_gamma(1/2, 1/nu_tau): its square is inv_gamma(1/2, 1/nu_tau)
+//   by which nu_tau ~ inv_gamma(1/2, 0.04), tau ~ root_inv_gamma(1/2, 1/nu_tau): its square is inv_gamma(1/2, 1/nu_tau);
+//       with nu_tau integrated out, tau ~ half_cauchy(0, 5)
 //   shape = 1, rate = 0.04 + 1/tau^2
 //   with x = nu_tau^-1: log p(x) = log p(nu_tau) - 2*log(x), by |d nu_tau/dx|, = log(x)*(shape - 1) - rate*x + const
 KERNEL_SCALAR(draw_nu_tau) {
@@ -118,7 +123,8 @@ KERNEL_TEAM(draw_scale_tau) {
     TEAM_DRAW(scale_tau, 0, NORMAL_WITHIN(h, precision, 0, INFINITY));
 }
 
-// The group move by scale_tau is applied (Liu and Sabatti 2000)
+// The group move by scale_tau is applied: its law, moved joint density * Jacobian * Haar measure, keeps the posterior
+//     (Liu and Sabatti 2000)
 KERNEL_TEAM(move_tau) {
     ONE_LANE *s->tau = *s->tau * *s->scale_tau;
     ALONG (j, d->J) s->theta[j] = *s->mu + *s->scale_tau * (s->theta[j] - *s->mu);
@@ -146,9 +152,10 @@ KERNEL_TEAM(add_shift_mu_theta) {
 
 // ---- part 3: Hamiltonian Monte Carlo: log density and gradient ----
 
-// Unconstrained coordinates of mu, tau, theta; one that still stands for its value stays as it is
+// Unconstrained coordinates of mu, tau, theta. One whose value has not changed is kept: log(exp(q)) is q but for rounding
 // theta = m + s^c*(q - (1 - c)*m), m, s the prior mean and sd, q the coordinate: the value for c = 0, non-centred for c = 1;
-//     c is found in warm-up
+//     c is found in warm-up (Papaspiliopoulos et al. 2007; Gorinova et al. 2020). standard_scale is s^c, standard_chain the chain rule:
+//     d/dq from d/dx, what m and s get of it, and c*log(s), which is log |dx/dq|
 KERNEL_TEAM(enter_mu_tau_theta) {
     ALONG (e, d->J + 2) s->non_centring_mu_tau_theta[e] = s->next_non_centring_mu_tau_theta[e];
     ONE_LANE s->position_mu_tau_theta[0] = *s->mu;
@@ -176,8 +183,9 @@ KERNEL_TEAM(transform_mu_tau_theta) {
 // (mu, tau, theta): drawn jointly by Hamiltonian Monte Carlo     model.gm:10
 //   a trial in warm-up compares it with their Gibbs updates; it is taken if the unknown that mixes worst has clearly more effective draws
 //       for the same work by it
-//   log density += -2.52837644563877 - 0.02*mu^2
-//   log density += -2.06102061772356 - log1p(0.04*tau^2)
+//   the log density of mu, tau, theta, in which constants do not count; that of the coordinates q has log |dx/dq| besides
+//   log density += -log(5) - log(2*pi())/2 - 0.02*mu^2
+//   log density += log(2/pi()) - log(5) - log1p(0.04*tau^2)
 //   log density += -log(2*pi())/2 - 1/2*(theta[j] - mu)^2/tau^2 - log(tau)   over j in 1:J
 //   log density += -log(2*pi())/2 - 1/2*(y[j] - theta[j])^2/sigma[j]^2 - log(sigma[j])   over j in 1:J
 KERNEL_TEAM(density_mu_tau_theta) {
@@ -237,11 +245,11 @@ KERNEL_ON_REQUEST(replicate) {
     }
 }
 
-// The log joint density of data and variables; with --check that of auxiliaries, too. Numbers alone are constants of the laws.
+// The log joint density of data and variables; with --check that of auxiliaries, too.
 KERNEL_TEAM(log_joint) {
     wide lp = 0;
     // mu ~ normal(0, 5)
-    lp += -0.02 * square(*s->mu) - 2.5283764456387727;
+    lp += -0.02 * square(*s->mu) - (log(5.0) + log(2 * GM_PI) / 2);
     // theta[j] ~ normal(mu, tau)
     const wide inverse_tau_squared = 1 / square(*s->tau), log_tau = log(*s->tau);
     SUM_ALONG (j, d->J, &lp) lp += -0.5 * inverse_tau_squared * square(s->theta[j] - *s->mu) - log_tau - HALF_LOG_2PI;
@@ -249,17 +257,17 @@ KERNEL_TEAM(log_joint) {
     SUM_ALONG (j, d->J, &lp) lp += -0.5 * square(s->y[j] - s->theta[j]) / square(d->sigma[j]) - log((wide)d->sigma[j]) - HALF_LOG_2PI;
     if (CHECKING) {
         // nu_tau ~ inv_gamma(1/2, 0.04), by half_cauchy_mixture
-        lp += -1.5 * log(*s->nu_tau) - 0.04 / *s->nu_tau - 2.1818028553588005;
+        lp += -1.5 * log(*s->nu_tau) - 0.04 / *s->nu_tau - 2.1818028553588005 /* log(5) + lgamma(1/2) */;
         // tau ~ root_inv_gamma(1/2, 1/nu_tau), by half_cauchy_mixture
-        lp += -2 * log_tau - 0.5 * log(*s->nu_tau) - inverse_tau_squared / *s->nu_tau + 0.1207822376352452;
+        lp += -2 * log_tau - 0.5 * log(*s->nu_tau) - inverse_tau_squared / *s->nu_tau + 0.1207822376352452 /* log(2) - lgamma(1/2) */;
     } else {
         // tau ~ half_cauchy(0, 5)
-        lp += -log1p(0.04 * square(*s->tau)) - 2.061020617723555;
+        lp += (log(2 / GM_PI) - log(5.0)) - log1p(0.04 * square(*s->tau));
     }
     RESULT(lp);
 }
 
-// ---- part 5: what the runtime needs to know ----
+// ---- part 5: what runs these: the sweep, launches, checks, tables ----
 
 // Data must lie in the support of their distributions, arguments of these in their domains, and subscripts inside their arrays.
 KERNEL_TEAM(check_data) {
@@ -303,8 +311,8 @@ KERNEL_TEAM(jacobian_mu_tau_theta) {
 
 // The log prior, one term for each unknown, in runs that request it.
 KERNEL_PRIOR(log_prior) {
-    ONE_LANE *s->lprior_mu = -0.02 * square(*s->mu) - 2.5283764456387727;
-    ONE_LANE *s->lprior_tau = -log1p(0.04 * square(*s->tau)) - 2.061020617723555;
+    ONE_LANE *s->lprior_mu = -0.02 * square(*s->mu) - (log(5.0) + log(2 * GM_PI) / 2);
+    ONE_LANE *s->lprior_tau = (log(2 / GM_PI) - log(5.0)) - log1p(0.04 * square(*s->tau));
     wide lp3 = 0;
     const wide inverse_tau_squared = 1 / square(*s->tau), log_tau = log(*s->tau);
     SUM_ALONG (j, d->J, &lp3) lp3 += -0.5 * inverse_tau_squared * square(s->theta[j] - *s->mu) - log_tau - HALF_LOG_2PI;

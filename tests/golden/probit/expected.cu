@@ -1,20 +1,24 @@
 // model.gm, compiled by gmc.
 //
-// One sweep draws, in this order, each given all else:
+// One sweep updates, in this order, each given all else but what is integrated out:
 //   y[k]           every value weighed by its density              impute_y            model.gm:7, if values are missing
 //   z_y[k]         ~ normal(mean, 1 / sqrt(precision)), truncated  draw_z_y            model.gm:14 *
 //   (alpha, beta)  ~ joint normal                                  collect_alpha_beta  model.gm:10 *
-// Where method selection prefers it, NUTS (Hoffman and Gelman 2014) takes the place of the updates marked *, in all sweeps or most:
+// Where method selection prefers it, NUTS (Hoffman and Gelman 2014) takes the place of the updates marked *, which are then made in some sweeps only:
 //   (alpha, beta)  drawn jointly by Hamiltonian Monte Carlo  density_alpha_beta  model.gm:10, auxiliaries integrated out
 //
-// In kernels `d` is the data, `s` the state of one chain, and `at` the place in the run, which is the key of the random numbers.
+// In kernels `d` is the data, `s` the state of one chain, and `at` the place in the run, the key of its random numbers.
 // Subscripts count from 1 in comments, as in the model, and from 0 in the code. *s->x is a number, s->x[k] an element.
-// EACH, ALONG and LANES share a loop out among lanes, SUM_ALONG adds up over it besides, ONE_LANE is for one of them.
-// DRAW(x, k, LAW) draws x[k] and stores it: NORMAL(mean, precision); NORMAL_WITHIN(h, precision, ends), of mean h / precision;
-// POWER_GAMMA(a, shape, rate), by which x[k]^a ~ gamma(shape, rate).
+// `real` and `solve` are double, unless --precision makes them float on a GPU; `wide` is double.
+// KERNEL: a thread for each element and chain. KERNEL_SCALAR: one for each chain. KERNEL_TEAM: for each chain a team of threads, its lanes.
+// EACH and LANES share a loop out among threads. ALONG does, and ONE_LANE is for one of them; all lanes wait at the end of both.
+// SUM_ALONG adds what all lanes add to a variable in its loop, once, to the value from before; then all lanes have the sum.
+// DRAW(x, k, LAW) draws x[k] and stores it; TEAM_DRAW is by one lane. LAW: NORMAL(mean, precision);
+// NORMAL_WITHIN(h, precision, ends), h = mean * precision; POWER_GAMMA(a, shape, rate), by which x[k]^a ~ gamma(shape, rate).
 // NORMAL_DENSE and its like, behind kernels that collect a precision J and a shift h, draw J^-1 h + L'^-1 z: J = L L', z standard normal.
 // What else is in capitals is a macro, explained where kernels.h has it, or kernels_cpu.h for a CPU.
-// RATIO is for --check alone: the log ratio of the law's density, new value to old, which the joint density must have as well.
+// RATIO is for --check alone: the log ratio, new value to old, that the joint density must have: of the law's density, and after a
+// group move less the logs of its Jacobian and measure.
 #include "gm.h"
 
 // ---- part 1: the model ----
@@ -28,17 +32,18 @@ typedef struct Data {
 enum { DATA_N = 1, DATA_p, DATA_X, DATA_y };  // fields of Data
 
 typedef struct State {  // of one chain
-    int *y;                                  // responses, N
+    int *y;                                  // responses, missing values drawn, N
     wide *alpha;                             // unknowns
     wide *beta;                              // unknowns, p
     real *z_y;                               // auxiliaries, N
     wide *log_lik_y;                         // for the draws, N
     int *y_rep;                              // for the draws, N
+    wide *lprior_alpha, *lprior_beta, *lprior_y; // terms of the log prior, each of the unknown in its name
     wide *sum_X_by_column;                   // sums, p
     wide *sum_X_X;                           // sums, p x p
-    wide *lprior_alpha, *lprior_beta, *lprior_y, *scale_of_z_y, *joint_alpha_beta, *target_alpha_beta, *diagonal_alpha_beta, // work arrays
-        *position_alpha_beta, *gradient_alpha_beta, *log_density_alpha_beta, *nuts_alpha_beta, *moves_alpha, *rows_beta_2;
     wide *rows_beta;                         // sums of rows of X times weights
+    wide *scale_of_z_y, *joint_alpha_beta, *target_alpha_beta, *diagonal_alpha_beta, *position_alpha_beta, // work arrays
+        *gradient_alpha_beta, *log_density_alpha_beta, *nuts_alpha_beta, *moves_alpha, *rows_beta_2;
     solve *precision_alpha_beta, *shift_alpha_beta, *rows_of_alpha_beta, *system_alpha_beta; // work arrays
     real *weight_alpha_beta_1;               // work arrays
     real *X_beta;                            // X times beta
@@ -122,7 +127,7 @@ KERNEL_ONCE(list_rows_alpha_beta) {
     s->scale_of_z_y[1] = d->N;
 }
 
-// (alpha, beta) | rest ~ normal with precision J and shift h, mean J^-1 h     they share a linear predictor     model.gm:10
+// (alpha, beta) | rest ~ normal with precision J and shift h, mean J^-1 h     normal terms of the log joint couple them     model.gm:10
 //   J[alpha, alpha] += 0.04
 //   J[beta[i], beta[i]] += 0.16   over i in 1:p
 //   J[alpha, alpha] += 1   over i in 1:N
@@ -156,7 +161,7 @@ KERNEL_TEAM(rescale_z_y) {
 
 // ---- part 3: Hamiltonian Monte Carlo: log density and gradient ----
 
-// Unconstrained coordinates of alpha, beta; one that still stands for its value stays as it is
+// Unconstrained coordinates of alpha, beta. One whose value has not changed is kept: log(exp(q)) is q but for rounding
 KERNEL_TEAM(enter_alpha_beta) {
     ONE_LANE s->position_alpha_beta[0] = *s->alpha;
     LANES (k, d->p) s->position_alpha_beta[k + 1] = s->beta[k];
@@ -171,8 +176,9 @@ KERNEL_TEAM(transform_alpha_beta) {
 // (alpha, beta): drawn jointly by Hamiltonian Monte Carlo     model.gm:10
 //   a trial in warm-up compares it with their Gibbs updates; it is taken if the unknown that mixes worst has clearly more effective draws
 //       for the same work by it
-//   log density += -2.52837644563877 - 0.02*alpha^2
-//   log density += -1.83522926507883 - 0.08*beta[i]^2   over i in 1:p
+//   the log density of alpha, beta, in which constants do not count; that of the coordinates q has log |dx/dq| besides
+//   log density += -log(5) - log(2*pi())/2 - 0.02*alpha^2
+//   log density += -log(5/2) - log(2*pi())/2 - 0.08*beta[i]^2   over i in 1:p
 //   log density += y[i]*log_Phi(alpha + sum(j in 1:p, beta[j]*X[i, j])) + log_Phi(-alpha - sum(j in 1:p, beta[j]*X[i, j]))*(1 - y[i])
 //       over i in 1:N
 KERNEL_TEAM(density_alpha_beta) {
@@ -234,13 +240,13 @@ KERNEL_ON_REQUEST(replicate) {
     }
 }
 
-// The log joint density of data and variables; with --check that of auxiliaries, too. Numbers alone are constants of the laws.
+// The log joint density of data and variables; with --check that of auxiliaries, too.
 KERNEL_TEAM(log_joint) {
     wide lp = 0;
     // alpha ~ normal(0, 5)
-    lp += -0.02 * square(*s->alpha) - 2.5283764456387727;
+    lp += -0.02 * square(*s->alpha) - (log(5.0) + log(2 * GM_PI) / 2);
     // beta[i] ~ normal(0, 5/2)
-    SUM_ALONG (i, d->p, &lp) lp += -0.08 * square(s->beta[i]) - 1.8352292650788278;
+    SUM_ALONG (i, d->p, &lp) lp += -0.08 * square(s->beta[i]) - (log(2.5) + HALF_LOG_2PI);
     if (CHECKING) {
         // z_y[i] ~ normal(alpha + sum(j in 1:p, beta[j]*X[i, j]), 1), by albert_chib
         SUM_ALONG (i, d->N, &lp) {
@@ -259,7 +265,7 @@ KERNEL_TEAM(log_joint) {
     RESULT(lp);
 }
 
-// ---- part 5: what the runtime needs to know ----
+// ---- part 5: what runs these: the sweep, launches, checks, tables ----
 
 // Data must lie in the support of their distributions.
 KERNEL_TEAM(check_data) {
@@ -295,9 +301,9 @@ KERNEL_TEAM(place_alpha_beta) {
 
 // The log prior, one term for each unknown, in runs that request it.
 KERNEL_PRIOR(log_prior) {
-    ONE_LANE *s->lprior_alpha = -0.02 * square(*s->alpha) - 2.5283764456387727;
+    ONE_LANE *s->lprior_alpha = -0.02 * square(*s->alpha) - (log(5.0) + log(2 * GM_PI) / 2);
     wide lp2 = 0;
-    SUM_ALONG (i, d->p, &lp2) lp2 += -0.08 * square(s->beta[i]) - 1.8352292650788278;
+    SUM_ALONG (i, d->p, &lp2) lp2 += -0.08 * square(s->beta[i]) - (log(2.5) + HALF_LOG_2PI);
     ONE_LANE *s->lprior_beta = lp2;
 }
 

@@ -1,20 +1,24 @@
 // model.gm, compiled by gmc.
 //
-// One sweep draws, in this order, each given all else:
+// One sweep updates, in this order, each given all else but what is integrated out:
 //   y[i]      ~ poisson(t[i]*theta[i])  impute_y      model.gm:7, if values are missing
 //   b         ~ gamma(shape, rate)      draw_b        model.gm:10 *
 //   theta[k]  ~ gamma(shape, rate)      draw_theta    model.gm:11 *
 //   scale_b   ~ gig(order, psi, chi)    draw_scale_b  model.gm:10 *
-// Where method selection prefers it, NUTS (Hoffman and Gelman 2014) takes the place of the updates marked *, in all sweeps or most:
+// Where method selection prefers it, NUTS (Hoffman and Gelman 2014) takes the place of the updates marked *, which are then made in some sweeps only:
 //   (b, theta)  drawn jointly by Hamiltonian Monte Carlo  density_b_theta  model.gm:10
 //
-// In kernels `d` is the data, `s` the state of one chain, and `at` the place in the run, which is the key of the random numbers.
+// In kernels `d` is the data, `s` the state of one chain, and `at` the place in the run, the key of its random numbers.
 // Subscripts count from 1 in comments, as in the model, and from 0 in the code. *s->x is a number, s->x[k] an element.
-// EACH, ALONG and LANES share a loop out among lanes, SUM_ALONG adds up over it besides, ONE_LANE is for one of them.
-// DRAW(x, k, LAW) draws x[k] and stores it: NORMAL(mean, precision); NORMAL_WITHIN(h, precision, ends), of mean h / precision;
-// POWER_GAMMA(a, shape, rate), by which x[k]^a ~ gamma(shape, rate).
+// `real` and `solve` are double, unless --precision makes them float on a GPU; `wide` is double.
+// KERNEL: a thread for each element and chain. KERNEL_SCALAR: one for each chain. KERNEL_TEAM: for each chain a team of threads, its lanes.
+// EACH and LANES share a loop out among threads. ALONG does, and ONE_LANE is for one of them; all lanes wait at the end of both.
+// SUM_ALONG adds what all lanes add to a variable in its loop, once, to the value from before; then all lanes have the sum.
+// DRAW(x, k, LAW) draws x[k] and stores it; TEAM_DRAW is by one lane. LAW: NORMAL(mean, precision);
+// NORMAL_WITHIN(h, precision, ends), h = mean * precision; POWER_GAMMA(a, shape, rate), by which x[k]^a ~ gamma(shape, rate).
 // What else is in capitals is a macro, explained where kernels.h has it, or kernels_cpu.h for a CPU.
-// RATIO is for --check alone: the log ratio of the law's density, new value to old, which the joint density must have as well.
+// RATIO is for --check alone: the log ratio, new value to old, that the joint density must have: of the law's density, and after a
+// group move less the logs of its Jacobian and measure.
 #include "gm.h"
 
 // ---- part 1: the model ----
@@ -28,15 +32,15 @@ typedef struct Data {
 enum { DATA_N = 1, DATA_t, DATA_y };  // fields of Data
 
 typedef struct State {  // of one chain
-    int *y;                                  // responses, N
+    int *y;                                  // responses, missing values drawn, N
     wide *b;                                 // unknowns
     wide *theta;                             // unknowns, N
     wide *scale_b;                           // of group moves
     wide *log_lik_y;                         // for the draws, N
     int *y_rep;                              // for the draws, N
+    wide *lprior_b, *lprior_theta, *lprior_y; // terms of the log prior, each of the unknown in its name
     wide *sum_y;                             // sums
-    wide *lprior_b, *lprior_theta, *lprior_y, *position_b_theta, *gradient_b_theta, *log_density_b_theta, *nuts_b_theta, // work arrays
-        *moves_b;
+    wide *position_b_theta, *gradient_b_theta, *log_density_b_theta, *nuts_b_theta, *moves_b; // work arrays
 } State;
 
 enum { VAR_NONE, VAR_y, VAR_b, VAR_theta, VAR_scale_b, VAR_log_lik_y, VAR_y_rep };  // streams of random numbers
@@ -76,19 +80,19 @@ KERNEL(draw_theta) {
 }
 
 // scale_b | rest ~ gig(order, psi, chi)     model.gm:10
-//   order = sum(i in 1:N, y[i]) - 0.1, psi = 2*sum(i in 1:N, t[i]*theta[i]), chi = 2*b, then b = b/scale_b,  theta[i] = theta[i]*scale_b
+//   order = sum(i in 1:N, y[i]) - 1/10, psi = 2*sum(i in 1:N, t[i]*theta[i]), chi = 2*b, then b = b/scale_b,  theta[i] = theta[i]*scale_b
 //   gig: its density is proportional to x^(order - 1)*exp(-(psi*x + chi/x)/2)
 //   c = scale_b: Jacobian c^(N - 1) (b c^-1, theta c^N), Haar measure dc/c, densities c^(sum(i in 1:N, y[i]) + 0.9 - N): c^(sum(i in 1:N,
 //       y[i]) - 1.1) is left
 KERNEL_TEAM(draw_scale_b) {
-    const wide order = *s->sum_y - 0.10000000000000009;
+    const wide order = *s->sum_y - 0.1;
     wide psi = 0;
     const wide chi = 2 * *s->b;
     SUM_ALONG (i, d->N, &psi) psi += 2 * d->t[i] * s->theta[i];
     TEAM_DRAW(scale_b, 0, POWER_GIG(1, order, psi, chi));
 }
 
-// The group move by scale_b is applied (Liu and Sabatti 2000)
+// The group move by scale_b is applied: its law, moved joint density * Jacobian * Haar measure, keeps the posterior (Liu and Sabatti 2000)
 KERNEL_TEAM(move_b) {
     ONE_LANE *s->b = *s->b / *s->scale_b;
     ALONG (i, d->N) s->theta[i] = *s->scale_b * s->theta[i];
@@ -97,7 +101,7 @@ KERNEL_TEAM(move_b) {
 
 // ---- part 3: Hamiltonian Monte Carlo: log density and gradient ----
 
-// Unconstrained coordinates of b, theta; one that still stands for its value stays as it is
+// Unconstrained coordinates of b, theta. One whose value has not changed is kept: log(exp(q)) is q but for rounding
 KERNEL_TEAM(enter_b_theta) {
     ONE_LANE s->position_b_theta[0] = kept_coordinate(s->position_b_theta[0], exp(s->position_b_theta[0]), *s->b, log(*s->b));
     LANES (k, d->N) s->position_b_theta[k + 1] = kept_coordinate(s->position_b_theta[k + 1], exp(s->position_b_theta[k + 1]), s->theta[k], log(s->theta[k]));
@@ -112,8 +116,9 @@ KERNEL_TEAM(transform_b_theta) {
 // (b, theta): drawn jointly by Hamiltonian Monte Carlo     model.gm:10
 //   a trial in warm-up compares it with their Gibbs updates; it is taken if the unknown that mixes worst has clearly more effective draws
 //       for the same work by it
-//   log density += -2.25271265173421 - b - 9/10*log(b)
-//   log density += 0.0710838729143722 + 9/5*log(b) + 4/5*log(theta[i]) - b*theta[i]   over i in 1:N
+//   the log density of b, theta, in which constants do not count; that of the coordinates q has log |dx/dq| besides
+//   log density += -lgamma(1/10) - b - 9/10*log(b)
+//   log density += 9/5*log(b) + 4/5*log(theta[i]) - lgamma(9/5) - b*theta[i]   over i in 1:N
 //   log density += y[i]*(log(t[i]) + log(theta[i])) - t[i]*theta[i] - lgamma(1 + y[i])   over i in 1:N
 KERNEL_TEAM(density_b_theta) {
     wide lp = 0, slope_b = 0;
@@ -166,20 +171,20 @@ KERNEL_ON_REQUEST(replicate) {
     }
 }
 
-// The log joint density of data, variables and auxiliaries. Numbers alone are constants of the laws.
+// The log joint density of data, variables and auxiliaries.
 KERNEL_TEAM(log_joint) {
     wide lp = 0;
     // b ~ gamma(1/10, 1)
-    lp += -*s->b - 0.9 * log(*s->b) - 2.2527126517342055;
+    lp += -*s->b - 0.9 * log(*s->b) - 2.2527126517342055 /* lgamma(1/10) */;
     // theta[i] ~ gamma(9/5, b)
     const wide log_b = log(*s->b);
-    SUM_ALONG (i, d->N, &lp) lp += 1.8 * log_b + 0.8 * log(s->theta[i]) - *s->b * s->theta[i] + 0.07108387291437215;
+    SUM_ALONG (i, d->N, &lp) lp += 1.8 * log_b + 0.8 * log(s->theta[i]) - *s->b * s->theta[i] + 0.07108387291437215 /* -lgamma(9/5) */;
     // y[i] ~ poisson(t[i]*theta[i])
     SUM_ALONG (i, d->N, &lp) lp += times_log(s->y[i], log((wide)d->t[i]) + log(s->theta[i])) - d->t[i] * s->theta[i] - lgamma_positive((wide)((long)s->y[i] + 1));
     RESULT(lp);
 }
 
-// ---- part 5: what the runtime needs to know ----
+// ---- part 5: what runs these: the sweep, launches, checks, tables ----
 
 // Data must lie in the support of their distributions.
 KERNEL_TEAM(check_data) {
@@ -217,10 +222,10 @@ KERNEL_TEAM(jacobian_b_theta) {
 
 // The log prior, one term for each unknown, in runs that request it.
 KERNEL_PRIOR(log_prior) {
-    ONE_LANE *s->lprior_b = -*s->b - 0.9 * log(*s->b) - 2.2527126517342055;
+    ONE_LANE *s->lprior_b = -*s->b - 0.9 * log(*s->b) - 2.2527126517342055 /* lgamma(1/10) */;
     wide lp2 = 0;
     const wide log_b = log(*s->b);
-    SUM_ALONG (i, d->N, &lp2) lp2 += 1.8 * log_b + 0.8 * log(s->theta[i]) - *s->b * s->theta[i] + 0.07108387291437215;
+    SUM_ALONG (i, d->N, &lp2) lp2 += 1.8 * log_b + 0.8 * log(s->theta[i]) - *s->b * s->theta[i] + 0.07108387291437215 /* -lgamma(9/5) */;
     ONE_LANE *s->lprior_theta = lp2;
 }
 
@@ -454,7 +459,7 @@ static const GmStatistic statistics[] = {
     {1, 0, 0, "rate = 1 + sum(i in 1:N, theta[i])"},
     {2, 0, 0, "shape = 9/5 + y[k]"},
     {2, 0, 0, "rate = b + t[k]"},
-    {3, 0, 0, "order = sum(i in 1:N, y[i]) - 0.1"},
+    {3, 0, 0, "order = sum(i in 1:N, y[i]) - 1/10"},
     {3, 0, 0, "psi = 2*sum(i in 1:N, t[i]*theta[i])"},
     {3, 0, 0, "chi = 2*b"},
     {3, 0, 0, "then b = b/scale_b,  theta[i] = theta[i]*scale_b"},
