@@ -1223,6 +1223,10 @@ static void resolve_distribution(Resolve *r, Distribution *d)
     use(r, d->near_zero);
     use(r, d->far_end);
     use(r, d->require);
+    use(r, d->edge_from);
+    use(r, d->edge_to);
+    use(r, d->parts);
+    if (!d->edge_from != !d->edge_to || (d->parts && !d->edge_from)) lacks(r, d, "both edge_from and edge_to");
     use_routine(r, d->sample, "`sample`");
     if (!d->sample_truncated) return;
     const Type real = {.base = BASE_REAL};

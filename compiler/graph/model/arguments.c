@@ -4,6 +4,7 @@
 //   z = log(x); y ~ normal(b * z, s)     requirements that z is a number, where a density reads it
 //   target += binomial_lpmf(y[i] | n[i], p)     requirements that y[i] lies between 0 and n[i]
 //   u[k] ~ normal(u[g[k]], s)   requirements that not g[k] == k: no element stands in its own distribution
+//   u ~ icar(a, b, tau)         requires that each pair a[e], b[e] stands once, and that the edges leave no part of the nodes alone
 //   b ~ multi_normal(m, S)      asks that S is a covariance matrix: an array that is taken whole has the constraint of the parameter, or,
 //   on the left, of the support
 //
@@ -504,6 +505,39 @@ static void require_together(Requirements *c, const Factor *f)
     require(c, q);
 }
 
+// The index of edges, which the runtime reads as text: under the name of nothing else.
+static const char *name_of_edge(Graph *g, const Loops *around)
+{
+    for (int k = 1;; k++) {
+        const char *name = intern(arena_printf(g->arena, "edge_%d", k));
+        bool taken = map_get(&g->taken, name) != NULL;
+        for (int i = 0; i < around->n; i++) taken |= around->index[i]->name == name;
+        if (!taken) return name;
+    }
+}
+
+// The edges of a graph that the density is about, which are looked at together when the data are there: no condition on one of them says
+// that another is there again, or that they leave a part of the graph alone.
+static void require_edges(Requirements *c, const Factor *f)
+{
+    Graph *g = c->g;
+    const Distribution *d = f->dist;
+    if (f->plates.n == MAX_LOOPS) return;
+    const Env *env = bind_arguments(g, d, f->nargs, f->args, f->value);
+    Index *along = index_new(name_of_edge(g, &f->plates), ex_num(1), shape_of(g, d->edge_from, env).dim[0]);
+    Expr *at = ex_index(along);
+    Edges *one = NEW(g->arena, Edges), **last = &g->edges;
+    *one = (Edges){.span = f->span, .law = d->name, .loops = f->plates, .nodes = ex_dim(f->value, 0)};
+    one->loops.index[one->loops.n++] = along;
+    one->from = elaborate(g, d->edge_from, env, 1, &at);
+    one->to = elaborate(g, d->edge_to, env, 1, &at);
+    if (d->parts) one->parts = elaborate(g, d->parts, env, 0, NULL);
+    if (one->parts && !ex_data_only(one->parts)) one->parts = NULL;
+    if (!ex_data_only(one->from) || !ex_data_only(one->to)) return;
+    while (*last) last = &(*last)->next;
+    *last = one;
+}
+
 bool require_arguments(Requirements *c)
 {
     for (const Factor *f = c->g->factors; f; f = f->next) {
@@ -512,6 +546,7 @@ bool require_arguments(Requirements *c)
         for (int k = 0; !f->original && f->dist && k < f->nargs && k < f->dist->nparams; k++)
             if (!check_written(c, f, k) || !require_argument(c, f, k)) return false;
         if (!f->original && f->dist && f->dist->require) require_together(c, f);
+        if (!f->original && f->dist && f->dist->edge_from) require_edges(c, f);
         if (!f->original && !f->made) {
             require_known(c, f);
             require_others(c, f);
