@@ -37,12 +37,14 @@ static bool pairs_stand_once(Joined *j)
     for (long k = 0; k < j->n; k++) {
         const Edge *e = &j->edge[k], *before = e - 1;
         if (e->low == e->high) {
-            gm_error("edge %ld of the graph of %s joins node %ld to itself (%s); leave it out", e->number, j->of->law, e->low, j->of->where);
+            gm_error("edge %ld of the graph of %s joins node %ld to itself (%s); leave it out", e->number, j->of->law, e->low,
+                     j->of->where);
             return false;
         }
         if (k == 0 || e->low != before->low || e->high != before->high) continue;
         gm_error("nodes %ld and %ld of the graph of %s are joined twice, by edges %ld and %ld, and would count as two neighbours (%s); "
-                 "list each pair of neighbours once", e->low, e->high, j->of->law, before->number, e->number, j->of->where);
+                 "list each pair of neighbours once",
+                 e->low, e->high, j->of->law, before->number, e->number, j->of->where);
         return false;
     }
     return true;
@@ -70,7 +72,8 @@ static bool parts_are_as_said(const Joined *j)
     const char *s = j->n_parts == 1 ? "" : "s";
     if (found > j->n_parts)
         gm_error("the graph of %s has %ld parts without edges between them, and the law is that of %ld part%s (%s); nodes 1 and %ld lie in "
-                 "two of them: join them by edges, or take a law of as many parts", j->of->law, found, j->n_parts, s, j->of->where, other);
+                 "two of them: join them by edges, or take a law of as many parts",
+                 j->of->law, found, j->n_parts, s, j->of->where, other);
     else
         gm_error("the graph of %s has %ld part%s, and the law is that of %ld part%s (%s): give the number of its parts", j->of->law, found,
                  found == 1 ? "" : "s", j->n_parts, s, j->of->where);

@@ -260,7 +260,7 @@ typedef struct GmFactor {
 // The edges of a graph of data that a law is about, as text likewise: in each iteration of all indices but the last, `over` the edges, no
 // pair of nodes may stand twice, and there are so many parts without edges between them.
 typedef struct GmEdges {
-    const char *where, *law;              // "file.gm:12", "icar"
+    const char *where, *law;                               // "file.gm:12", "icar"
     const char *over, *guard, *from, *to, *nodes, *parts;  // parts: NULL if any number will do
 } GmEdges;
 
