@@ -1,5 +1,5 @@
-// factors.c -- the factors that a start may lie outside of, as text for the runtime (runtime/host/factors.c reads it): in the notation of
-// the model, with the definitions that they read.
+// factors.c -- the factors that a start may lie outside of, and graphs of data, as text for the runtime (runtime/host/factors.c reads it):
+// in the notation of the model, with the definitions that they read.
 #include <stdlib.h>
 #include "program.h"
 
@@ -43,9 +43,8 @@ static void emit_definition(const Out *o, const Var *v, const Site *t)
          guard_text(o, &t->plates), quoted(o, t->value ? formula_text(o, t->value) : NULL));
 }
 
-bool emit_factors(Out *o, const Program *p)
+static void emit_start_factors(Out *o, const Program *p)
 {
-    if (!p->starts) return false;
     line(o, "// Factors that are 0 for some values of the unknowns: chains start where they are not.");
     ENDING("};", "static const GmFactor factors[] =")
     {
@@ -53,11 +52,34 @@ bool emit_factors(Out *o, const Program *p)
         line(o, "{0},");
     }
     blank(o);
+}
+
+static void emit_edges(Out *o, const Program *p)
+{
+    line(o, "// Edges of graphs: each pair of nodes stands once, and there are so many parts without edges between them.");
+    ENDING("};", "static const GmEdges edges[] =")
+    {
+        for (const Edges *e = p->g->edges; e; e = e->next) {
+            line(o, "{.where = \"%s\", .law = \"%s\", .over = \"%s\", .guard = %s,", source_line(o, e->span), e->law,
+                 plates_text(o, &e->loops), guard_text(o, &e->loops));
+            line(o, " .from = \"%s\", .to = \"%s\", .nodes = \"%s\", .parts = %s},", formula_text(o, e->from), formula_text(o, e->to),
+                 formula_text(o, e->nodes), quoted(o, e->parts ? formula_text(o, e->parts) : NULL));
+        }
+        line(o, "{0},");
+    }
+    blank(o);
+}
+
+const char *emit_factors(Out *o, const Program *p)
+{
+    if (!p->starts && !p->g->edges) return "";
+    if (p->starts) emit_start_factors(o, p);
+    if (p->g->edges) emit_edges(o, p);
     NOTED ("};", "        // the definitions that they read", "static const GmDefinition of_factors[] =") {
         for (const Definition *d = p->definitions; d; d = d->next)
             for (const Site *t = d->var->sites; t; t = t->next) emit_definition(o, d->var, t);
         line(o, "{0},");
     }
     blank(o);
-    return true;
+    return text(o, "%s%s, .definitions = of_factors", p->starts ? ", .factors = factors" : "", p->g->edges ? ", .edges = edges" : "");
 }

@@ -188,7 +188,7 @@ static int emit_mathematics(Out *o, const Program *p)
 static void emit_model(Out *o, const Program *p, const char *source)
 {
     const char *members = emit_tables(o, p);
-    if (emit_factors(o, p)) members = text(o, "%s, .factors = factors, .definitions = of_factors", members);
+    members = text(o, "%s%s", members, emit_factors(o, p));
     if (emit_priors(o, p)) members = text(o, "%s, .priors = priors", members);
     if (emit_observed(o, p)) members = text(o, "%s, .observed = observed", members);
     emit_laws(o, p);

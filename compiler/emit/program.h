@@ -31,7 +31,7 @@ bool emit_labels(Out *o, const Program *p);         // false: there are none
 
 // ---- factors.c ----
 
-bool emit_factors(Out *o, const Program *p);  // false: there are none
+const char *emit_factors(Out *o, const Program *p);  // the members that name what was emitted, each after a comma
 
 // ---- prices.c ----
 

@@ -337,6 +337,9 @@ typedef struct Distribution {  // distribution normal(real mu, real<lower=0> sig
     // out (a condition); an end of the support that is seldom known. Or NULL
     Ast *location, *scale, *near_zero, *far_end;
     Ast *require;         // a condition on arguments that are data, or NULL (name: requires)
+    // of a density that is about a graph on the elements of x: the nodes that its edges join, and the number of parts without edges between
+    // them, whatever it is if NULL. Or NULL
+    Ast *edge_from, *edge_to, *parts;
     const char *meaning;  // for readers, in the names of the parameters: of a distribution that is in no textbook; or NULL
     const char *reference;
     struct Distribution *next;

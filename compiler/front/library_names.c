@@ -136,6 +136,10 @@ static void resolve_density(Resolve *r, Distribution *d)
     resolve_use(r, d->near_zero);
     resolve_use(r, d->far_end);
     resolve_use(r, d->require);
+    resolve_use(r, d->edge_from);
+    resolve_use(r, d->edge_to);
+    resolve_use(r, d->parts);
+    if (!d->edge_from != !d->edge_to || (d->parts && !d->edge_from)) lacks(r, d, "both edge_from and edge_to");
     use_routine(r, d->sample, "`sample`");
     if (!d->sample_truncated) return;
     const Type real = {.base = BASE_REAL};

@@ -366,6 +366,9 @@ void types_library(Arena *a, Library *lib, Diags *d)
         type_body(&t, p->near_zero, 0, "near_zero");
         type_body(&t, p->far_end, 0, "far_end");
         type_body(&t, p->require, 0, "requires");
+        type_body(&t, p->edge_from, 1, "edge_from");
+        type_body(&t, p->edge_to, 1, "edge_to");
+        type_body(&t, p->parts, 0, "parts");
         for (Natural *n = p->natural; n; n = n->next)
             if (types_of(&t, n->statistic)) n->decl->type.rank = n->statistic->type.rank;  // of log_determinant(x), 0
         type_routine(&t, p->sample);

@@ -249,6 +249,7 @@ typedef struct Graph {
     struct Alone *no_selection;
     struct Sum *sums;
     struct Requirement *requirements;  // what is checked when the data have been read
+    struct Edges *edges;               // graphs that densities are about, which are checked then too
     struct Observed *observed;         // what runs may ask for
     struct PriorTerm *priors;          // likewise: the terms of the log prior
     struct Forward *forward;           // draws without data, in order

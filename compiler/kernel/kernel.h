@@ -456,7 +456,7 @@ typedef struct StartFactor {  // a factor that is 0 for some values of the unkno
 typedef struct Definition {
     const Var *var;
     struct Definition *next;
-} Definition;  // that such factors read
+} Definition;  // that such factors read, or graphs of data
 
 // ---- prices.c: what a sweep costs, for a run ----
 

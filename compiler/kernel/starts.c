@@ -1,4 +1,5 @@
-// starts.c -- which factors chains may not start outside of, for the runtime (runtime/host/factors.c), and the definitions that these read.
+// starts.c -- which factors chains may not start outside of, for the runtime (runtime/host/factors.c), and the definitions that these read,
+// and graphs of data.
 //
 //   before   y[i] ~ uniform(0, b)          after   y[i] <= b, of which b the runtime finds a start at which no factor is 0
 //
@@ -31,6 +32,24 @@ static void mark_read(Found *t, const Expr *e)
     if (e) ex_any_var(e, test_mark, t);
 }
 
+static void mark_loops(Found *t, const Loops *l)
+{
+    mark_read(t, l->guard);
+    for (int i = 0; i < l->n; i++) {
+        mark_read(t, l->index[i]->lo);
+        mark_read(t, l->index[i]->hi);
+    }
+}
+
+static void read_by_edges(Found *t, const Edges *e)
+{
+    mark_read(t, e->from);
+    mark_read(t, e->to);
+    mark_read(t, e->nodes);
+    mark_read(t, e->parts);
+    mark_loops(t, &e->loops);
+}
+
 static void add(Found *t, const Factor *f, const Loops *l, const Expr *log_density, bool if_missing)
 {
     StartFactor *one = NEW(t->g->arena, StartFactor);
@@ -38,11 +57,7 @@ static void add(Found *t, const Factor *f, const Loops *l, const Expr *log_densi
     *t->last = one;
     t->last = &one->next;
     mark_read(t, log_density);
-    mark_read(t, l->guard);
-    for (int i = 0; i < l->n; i++) {
-        mark_read(t, l->index[i]->lo);
-        mark_read(t, l->index[i]->hi);
-    }
+    mark_loops(t, l);
 }
 
 void find_starts(Lower *p)
@@ -59,6 +74,7 @@ void find_starts(Lower *p)
         const int n = factor_parts(g->arena, f, &part);
         for (int i = 0; i < n; i++) add(&t, f, &part[i].plates, part[i].log_density, part[i].if_missing);
     }
+    for (const Edges *e = g->edges; e; e = e->next) read_by_edges(&t, e);
     for (int i = 0; i < g->nvars; i++) {
         if (!t.read[g->vars[i]->id] || g->vars[i]->kind != VAR_LET) continue;
         *last = NEW(g->arena, Definition);

@@ -957,8 +957,10 @@ void factors_open(Factors *f, const GmModel *model, const GmMemory *m, const GmD
     f->formula = gm_alloc((size_t)f->n, sizeof *f->formula);
     for (int k = 0; k < f->n; k++)
         f->formula[k] = read_formula(f, model->factors[k].over, model->factors[k].guard, "", model->factors[k].log_density);
-    if (f->n) evaluate_definitions(f, m, d);
+    if (f->n || model->edges) evaluate_definitions(f, m, d);
 }
+
+Formula formula_read(Factors *f, const char *over, const char *guard, const char *value) { return read_formula(f, over, guard, "", value); }
 
 void factors_close(Factors *f)
 {

@@ -51,6 +51,8 @@ typedef struct Factors {
 // Reads the factors and evaluates the definitions of data that they need, into the memory of all chains.
 void factors_open(Factors *f, const GmModel *model, const GmMemory *m, const GmData *d, bool computed);
 void factors_close(Factors *f);
+// Another formula over these indices, in the notation of factors; its value is NULL if it cannot be read. factors_close frees it.
+Formula formula_read(Factors *f, const char *over, const char *guard, const char *value);
 
 // Calls `visit` for every place of the indices at which the guard holds, until it returns false.
 void formula_visit(const Formula *f, Box *b, bool (*visit)(const Formula *f, Box *b, void *with), void *with);

@@ -547,6 +547,11 @@ char *gm_singular_matrix(const GmModel *model, const GmMemory *m, int chain);  /
 // The values of the unknowns in the last line of draws_1.csv, or the last draw of that chain of draws.nc. False after a message.
 bool gm_last_draw(const GmModel *model, GmMemory *m, const char *path, long chain, GmValues *out);
 
+// ---- edges.c: graphs of data ----
+
+// No pair of nodes is joined twice, and there are as many parts as the laws say. False after a message that names the nodes.
+bool gm_edges_good(const GmModel *model, const GmMemory *m, const GmData *d);
+
 // ---- feasible.c: starts at which no factor is 0 ----
 
 // If a factor is 0 at a chain's start, changes as few variables as possible so that none is. Variables that `given` marks (by state field;

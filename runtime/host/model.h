@@ -258,7 +258,14 @@ typedef struct GmFactor {
     const char *over, *guard, *log_density;  // guard: NULL if there is none
 } GmFactor;
 
-typedef struct GmDefinition {  // name[at] = value: a definition of data that a factor reads
+// The edges of a graph of data that a law is about, as text likewise: in each iteration of all indices but the last, `over` the edges, no
+// pair of nodes may stand twice, and there are so many parts without edges between them.
+typedef struct GmEdges {
+    const char *where, *law;                               // "file.gm:12", "icar"
+    const char *over, *guard, *from, *to, *nodes, *parts;  // parts: NULL if any number will do
+} GmEdges;
+
+typedef struct GmDefinition {  // name[at] = value: a definition of data that a factor or an edge reads
     const char *name, *at, *over, *guard, *value;
 } GmDefinition;
 
@@ -400,6 +407,7 @@ typedef struct GmModel {
     void (*data_sizes)(void *data);  // sums and ends of whole data that sizes are made of, once all data are there
     void (*state_shape)(int field, const void *data, GmShape *out);
     const GmFactor *factors;          // that a start may lie outside of; the last one has no text. NULL: none
+    const GmEdges *edges;             // the last one has no law. NULL: none
     const GmDefinition *definitions;  // the last one has no name
     const GmPrior *priors;            // the last one has no field. NULL: none
     const GmObserved *observed;       // the last one has no place (where). NULL: none

@@ -999,7 +999,7 @@ static int start(Fit *f)
     f->run.check_log_q = gm_alloc((size_t)o->chains, sizeof *f->run.check_log_q);
     f->run.check_size = gm_alloc((size_t)o->chains, sizeof *f->run.check_size);
     f->run.check_ratios = gm_alloc((size_t)o->chains, sizeof *f->run.check_ratios);
-    if (negative_size(f) ||
+    if (negative_size(f) || !gm_edges_good(model, &f->memory, &f->data) ||
         !(f->checkpoint.goes_on ? gm_checkpoint_memory(&f->checkpoint, &f->memory) : gm_initial(model, &f->memory, &f->data, o, &f->run)))
         return GM_EXIT_USAGE;
     if (o->compare_devices) return compare_devices(f);

@@ -4,6 +4,8 @@
 //   z = log(x); y ~ normal(b * z, s)     requirements that z is a number, where a density reads it
 //   target += binomial_lpmf(y[i] | n[i], p)     requirements that y[i] lies between 0 and n[i]
 //   u[k] ~ normal(u[g[k]], s)   requirements that not g[k] == k: no element stands in its own distribution
+//   u ~ icar(a, b, tau)         requires that each pair a[e], b[e] stands once, and that the edges leave no part of the nodes alone
+//   y ~ mixture(W[1], ...)      requires that the weights add up to 1, where they are a slice of data or computed from data
 //   b ~ multi_normal(m, S)      asks that S is a covariance matrix: an array that is taken whole has the constraint of the parameter, or,
 //   on the left, of the support
 //
@@ -229,8 +231,60 @@ static bool require_integers(Requirements *c, const Factor *f, int k)
     return true;
 }
 
+// Data, or a definition; an array.
+static const Expr *array_in(const Expr *e)
+{
+    if (e->kind == EX_REF && e->nargs) return e;
+    for (int i = 0; i < e->nargs; i++) {
+        const Expr *r = array_in(e->args[i]);
+        if (r) return r;
+    }
+    return NULL;
+}
+
+// " at i = #, t = #": where the indices of the plates stand that it reads.
+static const char *where_read(Graph *g, const Expr *e, const Loops *plates, Requirement *q)
+{
+    const char *at = "";
+    for (int i = 0; i < plates->n && q->nnumbers < MAX_RANK; i++) {
+        if (!ex_mentions_index(e, plates->index[i])) continue;
+        q->number[q->nnumbers++] = ex_index(plates->index[i]);
+        at = arena_printf(g->arena, "%s%s%s = #", at, i ? ", " : " at ", plates->index[i]->name);
+    }
+    return at;
+}
+
+// A simplex of data that is no whole array of the file, as a row of a matrix or one that is computed: it adds up to 1, and no element is
+// negative.
+static void require_simplex(Requirements *c, const Factor *f, int k)
+{
+    Graph *g = c->g;
+    const Decl *p = f->dist->params[k];
+    Expr *e = f->args[k];
+    if (ex_rank(e) != 1 || f->plates.n == MAX_LOOPS) return;
+    if (taken_whole(e, 1) && (e->var->constraint == CONSTRAINT_SIMPLEX || e->var->asked == CONSTRAINT_SIMPLEX)) return;
+    Index *along = index_new(p->name, ex_num(1), ex_dim(e, 0));
+    Expr *place = ex_index(along), *x = ex_at(e, 1, &place);
+    const Expr *named = array_in(x);
+    if (!ex_data_only(x) || !named) return;
+    Expr *sum = ex_reduce("sum", along, ex_num(1), ex_dim(e, 0), x);
+    Requirement q = {.span = f->span, .name = named->var->name, .nparts = 1, .loops = f->plates};
+    q.fails[0] = ex_call1("!", ex_call2("<=", ex_call1("abs", ex_plus(sum, -1)), ex_num(1e-8)));
+    q.says = arena_printf(g->arena, "the `%s` of %s%s, made of %s, must add up to 1, and do not (%s)", p->name, f->dist->name,
+                          where_read(g, x, &f->plates, &q), named->var->name, requirements_line(g, f->span));
+    require(c, q);
+    if (ex_positive(x)) return;
+    q = (Requirement){.span = f->span, .name = named->var->name, .nparts = 1, .loops = f->plates, .nnumbers = 1, .number = {place}};
+    q.loops.index[q.loops.n++] = along;
+    q.fails[0] = ex_call2("<", x, ex_num(0));
+    q.says = arena_printf(g->arena, "element # of the `%s` of %s%s, made of %s, is negative (%s)", p->name, f->dist->name,
+                          where_read(g, x, &f->plates, &q), named->var->name, requirements_line(g, f->span));
+    require(c, q);
+}
+
 bool require_argument(Requirements *c, const Factor *f, int k)
 {
+    if (f->dist->params[k]->constraint == CONSTRAINT_SIMPLEX) require_simplex(c, f, k);
     if (f->dist->params[k]->type.base == BASE_INT && f->dist->params[k]->type.rank == 1) return require_integers(c, f, k);
     Graph *g = c->g;
     const Decl *p = f->dist->params[k];
@@ -504,6 +558,39 @@ static void require_together(Requirements *c, const Factor *f)
     require(c, q);
 }
 
+// The index of edges, which the runtime reads as text: under the name of nothing else.
+static const char *name_of_edge(Graph *g, const Loops *around)
+{
+    for (int k = 1;; k++) {
+        const char *name = intern(arena_printf(g->arena, "edge_%d", k));
+        bool taken = map_get(&g->taken, name) != NULL;
+        for (int i = 0; i < around->n; i++) taken |= around->index[i]->name == name;
+        if (!taken) return name;
+    }
+}
+
+// The edges of a graph that the density is about, which are looked at together when the data are there: no condition on one of them says
+// that another is there again, or that they leave a part of the graph alone.
+static void require_edges(Requirements *c, const Factor *f)
+{
+    Graph *g = c->g;
+    const Distribution *d = f->dist;
+    if (f->plates.n == MAX_LOOPS) return;
+    const Env *env = bind_arguments(g, d, f->nargs, f->args, f->value);
+    Index *along = index_new(name_of_edge(g, &f->plates), ex_num(1), shape_of(g, d->edge_from, env).dim[0]);
+    Expr *at = ex_index(along);
+    Edges *one = NEW(g->arena, Edges), **last = &g->edges;
+    *one = (Edges){.span = f->span, .law = d->name, .loops = f->plates, .nodes = ex_dim(f->value, 0)};
+    one->loops.index[one->loops.n++] = along;
+    one->from = elaborate(g, d->edge_from, env, 1, &at);
+    one->to = elaborate(g, d->edge_to, env, 1, &at);
+    if (d->parts) one->parts = elaborate(g, d->parts, env, 0, NULL);
+    if (one->parts && !ex_data_only(one->parts)) one->parts = NULL;
+    if (!ex_data_only(one->from) || !ex_data_only(one->to)) return;
+    while (*last) last = &(*last)->next;
+    *last = one;
+}
+
 bool require_arguments(Requirements *c)
 {
     for (const Factor *f = c->g->factors; f; f = f->next) {
@@ -512,6 +599,7 @@ bool require_arguments(Requirements *c)
         for (int k = 0; !f->original && f->dist && k < f->nargs && k < f->dist->nparams; k++)
             if (!check_written(c, f, k) || !require_argument(c, f, k)) return false;
         if (!f->original && f->dist && f->dist->require) require_together(c, f);
+        if (!f->original && f->dist && f->dist->edge_from) require_edges(c, f);
         if (!f->original && !f->made) {
             require_known(c, f);
             require_others(c, f);

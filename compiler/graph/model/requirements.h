@@ -17,6 +17,16 @@ typedef struct Requirement {  // checked once, when the data have been read
     struct Requirement *next;
 } Requirement;
 
+typedef struct Edges {  // of a graph that a density is about: each pair of nodes stands once, and no node is joined to itself
+    Span span;          // the statement
+    const char *law;    // its distribution
+    Loops loops;        // around the statement, then over the edges
+    Expr *from, *to;    // the nodes that an edge joins, from 1 to:
+    Expr *nodes;
+    Expr *parts;  // so many, without edges between them; NULL: any number
+    struct Edges *next;
+} Edges;
+
 typedef struct Coverage Coverage;
 
 typedef struct Requirements {

@@ -74,6 +74,18 @@ static int by_value(const void *a, const void *b)
     return (x->at > y->at) - (x->at < y->at);
 }
 
+// The place of the first draw of the tail: the `tail` largest, of which those next to the cut may equal it, as chains repeat draws. Where a
+// quarter of them do, no law of Pareto has such excesses, and the tail begins above the cut.
+static long first_of_tail(const Placed *sorted, long n, long tail, double cut)
+{
+    long first = n - tail > 0 ? n - tail : 0;
+    while (first < n && sorted[first].value < cut) first++;
+    const long quarter = first + (long)((double)(n - first) / 4 + 0.5) - 1;
+    if (quarter >= first && quarter < n && sorted[quarter].value > cut) return first;
+    while (first < n && sorted[first].value <= cut) first++;
+    return first;
+}
+
 double gm_pareto_smooth(double *x, long n, double efficiency)
 {
     Placed *sorted = gm_alloc((size_t)n, sizeof *sorted);
@@ -87,9 +99,7 @@ double gm_pareto_smooth(double *x, long n, double efficiency)
     // P section 3: the tail has min(S/5, 3 sqrt(S/r)) draws
     const long tail = (long)ceil(fmin((double)n / 5, 3 * sqrt((double)n / efficiency)));
     const double cut = fmax(tail < n ? sorted[n - tail - 1].value : -INFINITY, log(DBL_MIN));
-    long first = n;
-    while (first > 0 && sorted[first - 1].value > cut) first--;
-    const long excesses = n - first;
+    const long first = first_of_tail(sorted, n, tail, cut), excesses = n - first;
     if (excesses > 4) {
         double *excess = gm_alloc((size_t)excesses, sizeof *excess), sigma;
         for (long i = 0; i < excesses; i++) excess[i] = exp(sorted[first + i].value) - exp(cut);
