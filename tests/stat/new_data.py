@@ -11,7 +11,7 @@ import subprocess
 import sys
 
 import numpy as np
-from scipy import special, stats
+from scipy import special
 
 import program
 
@@ -114,7 +114,7 @@ with program.Workplace() as w:
     expected = {"mu.%d" % (i + 1): mu[:, i] for i in range(400)}
     expected.update({"q.%d.%d" % (i + 1, k + 1): q[:, i, k] for i in range(400) for k in range(3)})
     expected["total"] = mu.sum(1) + X[:, 0].mean()
-    densities = {"log_lik_y.%d" % (i + 1): stats.norm.logpdf(second["y"][i], mu[:, i], column["s"]) for i in range(400)}
+    densities = {"log_lik_y.%d" % (i + 1): program.log_normal(second["y"][i], mu[:, i], column["s"]) for i in range(400)}
     densities.update({"log_lik_z.%d" % (i + 1): np.log(q[:, i, second["z"][i] - 1]) for i in range(400)})
     expected.update(densities)
     worst = 0

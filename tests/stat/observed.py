@@ -135,6 +135,19 @@ def array(d, name):
     return out
 
 
+# scipy makes an object, with its documentation, for each draw: half of the time of this script.
+
+def log_multi_normal(x, mean, S):
+    """Of the last dimensions, [draw, row]; a row with a missing number has none."""
+    apart = (x - mean)[..., None]
+    square = (apart * np.linalg.solve(S, apart)).sum(axis=(-2, -1))
+    return -0.5 * (square + np.linalg.slogdet(S)[1] + x.shape[-1] * np.log(2 * np.pi))
+
+
+def log_multinomial(k, p):
+    return special.gammaln(k.sum(axis=-1) + 1) + (special.xlogy(k, p) - special.gammaln(k + 1)).sum(axis=-1)
+
+
 def laws(d, data):
     """By variable: log-likelihood [draw, ...], and the distribution function as F(y) -> [draw, ...], with F(y - 1) for integers."""
     col = lambda n: array(d, n)[:, None]
@@ -190,9 +203,8 @@ def laws(d, data):
     log_lik["one"] = log_lik["one"][:, 0]
     log_lik["lg"] = stats.norm(alpha, sigma).logpdf(np.log(y["lg"]))
     S = array(d, "S")
-    log_lik["V"] = np.array([[stats.multivariate_normal(mu[i], S[i]).logpdf(row) if not np.isnan(row).any() else np.nan for row in y["V"]]
-                             for i in range(len(S))])
-    log_lik["counts"] = np.array([[stats.multinomial(int(row.sum()), p / p.sum()).logpmf(row) for row in y["counts"]] for p in theta])
+    log_lik["V"] = log_multi_normal(y["V"], mu[:, None], S[:, None])
+    log_lik["counts"] = log_multinomial(y["counts"], (theta / theta.sum(axis=1, keepdims=True))[:, None])
     return log_lik, by, y
 
 

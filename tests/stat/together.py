@@ -10,7 +10,6 @@ import sys
 
 import numpy as np
 from scipy.special import logsumexp
-from scipy.stats import multivariate_normal
 
 from program import Workplace, mcse
 
@@ -114,7 +113,8 @@ def beside(w):
     program, data = w.compile("beside", BESIDE), w.data("beside", {"N": 12, "x": x, "y": y})
     d = w.draws(program, data, 1500, chains=CHAINS, warmup=300)
     X, s2 = np.stack([np.ones(12), x], 1), np.exp(np.linspace(np.log(0.1), np.log(60), 3000))
-    log_p = np.array([-3 * np.log(s) - 4 / s + multivariate_normal.logpdf(y, np.zeros(12), s * np.eye(12) + 4 * X @ X.T) for s in s2])
+    S = s2[:, None, None] * np.eye(12) + 4 * X @ X.T
+    log_p = -3 * np.log(s2) - 4 / s2 - (y @ np.linalg.inv(S) @ y + np.linalg.slogdet(S)[1]) / 2
     p = np.exp(log_p - logsumexp(log_p))
     moments("beside: log of s2", np.log(d["s2"]), np.log(s2), p)
     V = np.array([np.linalg.inv(X.T @ X / s + np.eye(2) / 4) for s in s2])
