@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Times of the published sizes on a GPU: a row for each table of the papers, in less than five minutes.
+"""Times of the published sizes on a GPU: a row for each table of the papers.
 
     published.py [--share S] [--device D] [--gmc FILE] [--out FOLDER]
 
@@ -61,15 +61,17 @@ def points(folder, n, p):
 # the folder, its model, options of gmc, leapfrog steps, the name of the row, rows of data, what makes them, arguments, sweeps
 ROWS = [("horseshoe_probit", "horseshoe", ("--method", "gibbs"), 0, "horseshoe probit, {n} x 1000", 1_000_000,
          lambda f, n: regression(f, n, 1000, 2), (), 20),
-        ("lasso_multinomial", "lasso", ("--method", "gibbs"), 0, "Lasso, {n} x 3000", 425, lambda f, n: regression(f, n, 3000, 0), (), 100),
+        ("lasso_multinomial", "lasso", ("--method", "gibbs"), 0, "Lasso, {n} x 3000", 425,
+         lambda f, n: regression(f, n, 3000, 0), (), 100),
         ("lasso_multinomial", "multinomial", ("--method", "gibbs"), 0, "multinomial, {n} x 56, 9 categories", 506_450,
          lambda f, n: regression(f, n, 56, 9), ("K=9",), 40),
-        ("hmc_multinomial", "hmc", (), 10, "HMC, {n} x 1000, 10 categories, a leapfrog step", 10_000, lambda f, n: regression(f, n, 1000, 10),
-         ("K=10",), 40),
+        ("hmc_multinomial", "hmc", (), 10, "HMC, {n} x 1000, 10 categories, a leapfrog step", 10_000,
+         lambda f, n: regression(f, n, 1000, 10), ("K=10",), 40),
         ("mixtures", "mixture", ("--method", "gibbs"), 0, "mixture, {n} points of 14 coordinates, k = 256", 1_000_000,
          lambda f, n: points(f, n, 14), ("k=256",), 20),
         ("truncated_normals", "truncated", ("--method", "gibbs"), 0, "{n} truncated normals", 100_000_000, None, (), 20),
-        ("truncated_normals", "probit", ("--method", "gibbs"), 0, "probit, {n} x 8", 10_000_000, lambda f, n: regression(f, n, 8, 2), (), 40)]
+        ("truncated_normals", "probit", ("--method", "gibbs"), 0, "probit, {n} x 8", 10_000_000,
+         lambda f, n: regression(f, n, 8, 2), (), 40)]
 
 
 def main():
