@@ -2,7 +2,7 @@
 //
 //   arguments   what the draws depend on, as options and data of a command line; of a run that ended early its number of draws
 //   data        each file that was read, with its size and SHA-256: rerun refuses others
-//   draws       each file of draws, with the SHA-256 of its names and numbers (not of its comments, which have times): rerun compares them
+//   draws       each chain, with its file and the SHA-256 of its names and numbers (not of comments, which have times): rerun compares them
 //
 // Files of data are hashed by a thread of its own while the chains go on.
 #include "host.h"
@@ -10,6 +10,7 @@
 
 #include <errno.h>
 #include <jansson.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -201,10 +202,51 @@ static const char *text_of(const json_t *object, const char *key)
     return text ? text : "";
 }
 
-static json_t *draws_of(const GmDraws *d)
+// Of the numbers of a chain in a NetCDF file, and their names. false: it cannot be read.
+static bool hash_rows(const GmNetcdfIn *in, int chain, char hash[GM_SHA256_ROOM])
+{
+    enum { BLOCK = 256 };
+    double *rows = gm_alloc((size_t)(BLOCK * in->n_columns), sizeof *rows);
+    GmSha256 sum;
+    bool good = true;
+    gm_sha256_begin(&sum);
+    gm_sha256_add(&sum, in->header, strlen(in->header));
+    for (long first = 0; first < in->draws && good; first += BLOCK) {
+        const long n = in->draws - first < BLOCK ? in->draws - first : BLOCK;
+        good = gm_netcdf_in_rows(in, chain, first, n, rows);
+        for (long k = 0; k < n * in->n_columns; k++)
+            if (isnan(rows[k])) rows[k] = NAN;  // one of them
+        gm_sha256_add(&sum, rows, sizeof *rows * (size_t)(n * in->n_columns));
+    }
+    gm_sha256_end(&sum, hash);
+    free(rows);
+    return good;
+}
+
+static json_t *draws_in_netcdf(const GmDraws *d)
 {
     json_t *list = json_array();
-    for (int c = 0; c < d->chains && d->options->format != GM_FORMAT_NETCDF; c++) {
+    char *path = gm_format("%s.nc", d->options->output);
+    GmNetcdfIn in = {0};
+    const bool there = access(path, R_OK) == 0, good = there && gm_netcdf_in_open(&in, path) && in.header;
+    for (int c = 0; c < d->chains && good; c++) {
+        char hash[GM_SHA256_ROOM];
+        json_t *one = json_object();
+        json_object_set_new(one, "file", json_string(path));
+        json_object_set_new(one, "chain", json_integer(d->first_chain + c));
+        json_object_set_new(one, "sha256", c < in.chains && hash_rows(&in, c, hash) ? json_string(hash) : json_null());
+        json_array_append_new(list, one);
+    }
+    if (there) gm_netcdf_in_close(&in);
+    free(path);
+    return list;
+}
+
+static json_t *draws_of(const GmDraws *d)
+{
+    if (d->options->format == GM_FORMAT_NETCDF) return draws_in_netcdf(d);
+    json_t *list = json_array();
+    for (int c = 0; c < d->chains; c++) {
         char hash[GM_SHA256_ROOM];
         json_t *one = json_object();
         json_object_set_new(one, "file", json_string(d->final[c]));
@@ -367,7 +409,7 @@ bool gm_rerun_same(const GmRecord *r)
     const json_t *before = json_object_get(r->earlier, "draws"), *now = json_object_get(r->written, "draws");
     size_t same = 0, n = json_array_size(before);
     if (n == 0) {
-        gm_note("rerun: the run wrote NetCDF alone, which has its time in it: there is nothing to compare with");
+        gm_note("rerun: the record of the run has no draws, as it left none: there is nothing to compare with");
         return true;
     }
     for (size_t k = 0; k < n; k++) {

@@ -44,7 +44,8 @@ def make():
     for name, lines in (("gap", table), ("whole", [t for t in table if "NA" not in t])):
         write(name + ".csv", "county,x,y,k\n" + "\n".join(lines) + "\n")
     homes = program("homes", HOMES)
-    fit = ["--seed", "1", "-q", "--no-summary", "--overwrite", "--format", "both", "--log-lik", "--predict", "--log-prior", "--params", "all"]
+    fit = ["--seed", "1", "-q", "--no-summary", "--overwrite", "--format", "both", "--log-lik", "--predict", "--log-prior", "--params",
+           "all"]
     for name in ("gap", "whole"): run(homes, name + ".csv", *fit, "-o", name, "--method", "nuts")
     run(homes, "prior", "whole.csv", "--seed", "1", "-q", "-o", "prior.nc", "--overwrite")
     run(homes, "predict", "whole", "--new", "gap.csv", "-q", "-o", "later.nc", "--overwrite")
@@ -105,7 +106,8 @@ def there():
     draws = json.loads(read("draws.json"))
     for name in ("gap", "whole"):
         tree, table = az.from_netcdf(name + ".nc"), {k: np.array(v) for k, v in draws[name].items()}
-        groups = ["/constant_data", "/log_likelihood", "/log_prior", "/observed_data", "/posterior", "/posterior_predictive", "/sample_stats"]
+        groups = ["/constant_data", "/log_likelihood", "/log_prior", "/observed_data", "/posterior", "/posterior_predictive",
+                  "/sample_stats"]
         check(sorted(tree.groups) == ["/", *groups] and sorted(xr.open_datatree(name + ".nc").groups) == ["/", *groups], name, "groups")
         same_numbers(tree, table)
         numbers_of_arviz(az, name, tree)
@@ -117,8 +119,8 @@ def there():
     tree["prior_predictive"] = prior["prior_predictive"]
     few = {"var_names": ["mu", "tau"]}
     for what, more in (("trace", few), ("rank", few), ("forest", few), ("dist", few), ("pair", few), ("ess", few), ("mcse", few),
-                       ("autocorr", few), ("energy", {}), ("psense_dist", few), ("prior_posterior", few), ("ppc_dist", {"var_names": ["y"]}),
-                       ("loo_pit", {"var_names": ["y"]}), ("khat", {})):
+                       ("autocorr", few), ("energy", {}), ("psense_dist", few), ("prior_posterior", few),
+                       ("ppc_dist", {"var_names": ["y"]}), ("loo_pit", {"var_names": ["y"]}), ("khat", {})):
         try:
             of = az.loo(tree, var_name="y", pointwise=True) if what == "khat" else tree
             getattr(az, "plot_" + what)(of, **more).savefig(what + ".png")

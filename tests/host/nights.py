@@ -466,4 +466,29 @@ p.send_signal(signal.SIGINT)
 p.communicate(timeout=60)
 status, text = rerun("nuts", "r_stop_run.json", "--no-summary")
 check(status == 0 and same("r_stop", "r_stop_rerun"), "a run that was interrupted, up to there:", status)
+subprocess.run(["./nuts", table, "-q", "--no-summary", "--chains", "2", "--log-lik", "--first-chain", "3", "-o", "r_one.nc"], check=True)
+record = json.loads(read("r_one_run.json"))
+status, text = rerun("nuts", "r_one_run.json", "--no-summary")
+again = json.loads(read("r_one_rerun_run.json"))
+check(status == 0 and "the draws are those of the run" in text and [d["chain"] for d in record["draws"]] == [3, 4] and
+      len({d["sha256"] for d in record["draws"]}) == 2 and [d["sha256"] for d in again["draws"]] == [d["sha256"] for d in record["draws"]],
+      "a run that wrote NetCDF alone, again", status, text)
+status, text = rerun("nuts", "r_one_run.json", "-q", "--no-summary", "-o", "r_two.nc", "--seed", "77")
+check(status == 1 and "2 of 2 chains are others" in text, "other draws in NetCDF are told:", status, text)
+
+# ---- the log prior, in a night that is killed ----
+
+quiet = ended("nuts", "prior_quiet", "--samples", "3000", "--log-prior")
+p, kills = begun("nuts", "prior_night", "--samples", "3000", "--log-prior", "--checkpoint=0"), 0
+for part in range(3):
+    while p.poll() is None and not (os.path.exists("prior_night_2.csv.part") and
+                                    os.path.getsize("prior_night_2.csv.part") > 20000 * (part + 1)): time.sleep(0.005)
+    kills += p.poll() is None
+    p.kill()
+    p.communicate()
+    p = begun("nuts", "prior_night", "--samples", "3000", "--log-prior", "--checkpoint=0", "--resume")
+text = p.communicate(timeout=300)[1]
+names = next(line for line in read("prior_night_1.csv").split("\n") if line.startswith("lp__")).split(",")
+check(quiet[0] == p.returncode == 0 and kills > 0 and same("prior_quiet", "prior_night") and
+      {"lprior", "lprior_m", "lprior_s"} <= set(names), "a night with the log prior is a quiet one:", kills, names, text)
 sys.exit(failures() > 0)
