@@ -467,7 +467,8 @@ static bool has_log_prior(const GmModel *model, const GmData *data, const GmOpti
     }
     for (const GmObserved *s = model->observed; s && s->where; s++) {
         if (s->log_lik || (s->name && !(s->data && data->missing[s->data - 1].count))) continue;
-        gm_error("--log-prior: no log-likelihood of %s: %s", s->name ? s->name : "a term of the density", s->no_log_lik);
+        if (s->name) gm_error("--log-prior: no log-likelihood of %s: %s", s->name, s->no_log_lik);
+        else gm_error("--log-prior: it is not known what is prior: %s", s->no_log_lik);
         return false;
     }
     return true;

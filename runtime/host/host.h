@@ -588,8 +588,8 @@ void gm_find_starts_of_updates(const GmModel *model, GmRun *run);
 // The first observed variable without a finite log density at a chain's state, with its line, or NULL; the caller frees. `chain` counts
 // from 0. On the CPU.
 char *gm_infinite_log_lik(const GmModel *model, const GmMemory *m, const GmData *d, const GmRun *run, int chain);
-// A copy of a chain, with room for log-likelihoods. false: there is no memory for it.
-bool gm_copy_chain(const GmModel *model, const GmMemory *m, const GmData *d, int chain, GmMemory *out);
+// A copy of a chain, with room for what `requests` (GmRequest bits) asks for. false: there is no memory for it.
+bool gm_copy_chain(const GmModel *model, const GmMemory *m, const GmData *d, int chain, int requests, GmMemory *out);
 
 // ---- separation.c: outcomes that unknowns without bounds make certain ----
 
@@ -611,6 +611,8 @@ typedef struct GmSeparation {
     int n_unknowns;    // that go to infinity, of which the first are:
     GmCoordinate unknown[GM_NAMED_UNKNOWNS];
     bool upwards[GM_NAMED_UNKNOWNS];
+    bool of_categories;  // values are certain of a response with three values or more: whether or not a direction was found
+    bool bounded;        // the prior is proper and narrow in that direction
 } GmSeparation;
 
 // Whether unknowns may go to infinity with values observed that become certain, and no other that gets less likely. These values have

@@ -74,12 +74,28 @@ static bool read_levels(Later *p, const char *file)
     return good;
 }
 
+static bool is_unknown(const GmField *f) { return f->role == GM_PARAMETER || f->role == GM_LATENT; }
+
+// Files of other programs have names alone: columns that are called like unknowns of the model are these. false: there are none.
+static bool take_by_name(GmStored *s, const GmModel *model)
+{
+    bool any = false;
+    if (s->by_gmc) return false;
+    for (int a = 0; a < s->n_arrays; a++)
+        for (int f = 0; f < model->n_state; f++) {
+            if (!is_unknown(&model->state[f]) || strcmp(s->array[a].name, model->state[f].name) != 0) continue;
+            s->array[a].field = f;
+            any = true;
+        }
+    return any;
+}
+
 static bool read_draws(Later *p, char **given, int n_given)
 {
     int n = 0;
     char **files = gm_draw_files("predict", given, n_given, &n);
     bool good = files && gm_stored_open(&p->stored, p->model, files, n);
-    if (good && !p->stored.model) {
+    if (good && !p->stored.model && !take_by_name(&p->stored, p->model)) {
         gm_error("predict: %s: these are no draws of this program's model, %s", files[0], p->model->source);
         good = false;
     }
@@ -255,8 +271,6 @@ static bool sums_are_meant(const Later *p)
 
 // ---- which element is which ----
 
-static bool is_unknown(const GmField *f) { return f->role == GM_PARAMETER || f->role == GM_LATENT; }
-
 static bool refuse_size(const Later *p, int f, const GmStoredArray *a)
 {
     const GmShape *s = &p->memory.shape[f];
@@ -357,6 +371,27 @@ static bool match(Later *p, int f)
     }
     free(column);
     return good;
+}
+
+// Whether draws that another program has made are within the bounds, and whole where they are integers. false after a message.
+static bool may_be_values(const Later *p, int f)
+{
+    const GmField *field = &p->model->state[f];
+    const GmShape *s = &p->memory.shape[f];
+    const long size = p->from[f] ? gm_shape_size(s) : 0, n = p->stored.chains * p->stored.draws;
+    for (long e = 0; e < size; e++) {
+        const double *x = p->from[f][e] < 0 ? NULL : gm_stored_column(&p->stored, p->from[f][e]);
+        for (long i = 0; i < n && x; i++) {
+            const bool whole = field->type != GM_INT || x[i] == floor(x[i]);
+            if ((x[i] >= s->lower && x[i] <= s->upper && whole) || (field->partial && isnan(x[i]))) continue;
+            gm_error("predict: a draw of %s is %g: %s", p->stored.column[p->from[f][e]].label, x[i],
+                     isnan(x[i]) ? "not a number"
+                     : whole     ? "out of its bounds"
+                                 : "not a whole number");
+            return false;
+        }
+    }
+    return true;
 }
 
 // ---- what is drawn from its law ----
@@ -470,7 +505,7 @@ static bool match_all(Later *p)
     const GmModel *model = p->model;
     p->from = gm_alloc((size_t)model->n_state, sizeof *p->from);
     for (int f = 0; f < model->n_state; f++)
-        if (is_unknown(&model->state[f]) && !match(p, f)) return false;
+        if (is_unknown(&model->state[f]) && !(match(p, f) && (p->stored.model || may_be_values(p, f)))) return false;
     return find_laws(p);
 }
 

@@ -9,7 +9,10 @@
 //
 // Values that are not certain at the ends of the chains stay as they are: delta is orthogonal to their g_i. Of the others, projected so, we
 // look for the least |sum of (1 + m_i) g_i| over m_i >= 0. Its gradient says that this sum is such a direction, or 0 if there is none
-// (Stiemke's lemma). What is found is then tried: along it no log-likelihood may fall, however the predictors are made.
+// (Stiemke's lemma). From it we take what changes no predictor, so that few unknowns are left. What is found is then tried: along it no
+// log-likelihood may fall, however the predictors are made. Where the prior falls soon on the way, it keeps the unknowns near.
+//
+// Coordinates are elements that are drawn, of unknowns without bounds. Vectors whose sum is 0 move within that plane.
 #include "host.h"
 
 #include <math.h>
@@ -56,14 +59,15 @@ typedef struct Copy {
     GmRun one;
 } Copy;
 
-static bool copy_open(Copy *c, const GmModel *model, const GmMemory *m, const GmData *d, const GmRun *run, int chain)
+// requests: GM_LOG_LIK, and GM_LOG_PRIOR if it is to be computed, too.
+static bool copy_open(Copy *c, const GmModel *model, const GmMemory *m, const GmData *d, const GmRun *run, int chain, int requests)
 {
-    if (!gm_copy_chain(model, m, d, chain, &c->memory)) return false;
+    if (!gm_copy_chain(model, m, d, chain, requests, &c->memory)) return false;
     c->one = *run;
     c->one.state = c->memory.state;
     c->one.chain = 0;
     c->one.first_chain += chain;
-    c->one.requests = GM_LOG_LIK;
+    c->one.requests = requests;
     model->derive_chain(&c->one);
     return true;
 }
@@ -75,7 +79,7 @@ const char *gm_separated(const GmModel *model, const GmMemory *m, const GmData *
     for (int c = 0; c < m->chains; c++) {
         Copy copy;
         const char *here = NULL;
-        if (!copy_open(&copy, model, m, d, run, c)) return NULL;
+        if (!copy_open(&copy, model, m, d, run, c, GM_LOG_LIK)) return NULL;
         for (const GmObserved *o = model->observed; o->where && !here; o++) {
             const int f = o->log_lik - 1;
             if (f >= 0 && is_certain(model, d, o, gm_state_array(model, &copy.memory, 0, f), gm_shape_size(&copy.memory.shape[f])))
@@ -104,6 +108,7 @@ typedef struct Search {
     double *end;   // [coordinate]: where that chain has ended
     long n, rows;  // n: coordinates
     GmCoordinate *at;
+    long *plane;  // [coordinate]: 1 + the first coordinate of the vector of sum 0 that it is of, 0: there is none
     Row *row;
     double *g;  // [row][coordinate]
 } Search;
@@ -125,27 +130,86 @@ static void put(Search *s, long j, double x)
     ((double *)gm_state_array(s->model, &s->here.memory, 0, s->at[j].field))[s->at[j].element] = x;
 }
 
+static double of_end(const Search *s, long j)
+{
+    return ((const double *)gm_state_array(s->model, &s->here.memory, 0, s->at[j].field))[s->at[j].element];
+}
+
+static void add_coordinate(Search *s, GmCoordinate at, long plane)
+{
+    s->at[s->n] = at;
+    s->plane[s->n++] = plane;
+}
+
 // Real unknowns without bounds.
 static void find_coordinates(Search *s)
 {
     for (int f = 0; f < s->model->n_state; f++) {
         const GmField *field = &s->model->state[f];
         const GmShape *shape = &s->m->shape[f];
-        if ((field->role != GM_PARAMETER && field->role != GM_LATENT) || field->type == GM_INT || field->constraint != GM_ANY ||
-            isfinite(shape->lower) || isfinite(shape->upper) || field->partial)
+        const bool sums_to_zero = field->constraint == GM_SUM_TO_ZERO && !field->partial;
+        if ((field->role != GM_PARAMETER && field->role != GM_LATENT) || field->type == GM_INT ||
+            (field->constraint != GM_ANY && !sums_to_zero) || isfinite(shape->lower) || isfinite(shape->upper))
             continue;
-        const long size = gm_shape_size(shape);
+        const long size = gm_shape_size(shape), first = s->n;
+        const long length = sums_to_zero ? shape->dim[shape->rank - 1] : 0;
         s->at = gm_grow(s->at, (size_t)(s->n + size) + 1, sizeof *s->at);
-        for (long e = 0; e < size; e++) s->at[s->n++] = (GmCoordinate){.field = f, .element = e};
+        s->plane = gm_grow(s->plane, (size_t)(s->n + size) + 1, sizeof *s->plane);
+        for (long e = 0; e < size; e++)
+            add_coordinate(s, (GmCoordinate){.field = f, .element = e}, sums_to_zero ? 1 + first + e / length * length : 0);
     }
 }
 
+// Leaves out elements that are not drawn: what derives an array with such elements puts their values back when all have others.
+static void leave_out_derived(Search *s)
+{
+    static const double GOLDEN = 0.6180339887498949;
+    double *other = gm_alloc((size_t)s->n + 1, sizeof *other);
+    long kept = 0;
+    for (long j = 0; j < s->n; j++) {
+        const double x = s->end[j];
+        other[j] = (isfinite(x) ? x : 0) + 1 + fmod((double)j * GOLDEN, 1);  // no two by the same
+        if (s->model->state[s->at[j].field].partial) put(s, j, other[j]);
+    }
+    s->model->derive_chain(&s->here.one);
+    if (gm_fault_raised()) gm_fault_clear();
+    for (long j = 0; j < s->n; j++) other[j] = !s->model->state[s->at[j].field].partial || of_end(s, j) == other[j];
+    for (long j = 0; j < s->n; j++) put(s, j, s->end[j]);
+    for (long j = 0, shift = 0; j < s->n; j++) {
+        if (other[j] == 0) {
+            shift++;
+            continue;
+        }
+        s->at[kept] = s->at[j];
+        s->plane[kept] = s->plane[j] ? s->plane[j] - shift : 0;  // such vectors are whole
+        s->end[kept++] = s->end[j];
+    }
+    s->n = kept;
+    free(other);
+}
+
+// Whether a response has three different values or more: one of categories, of which several predictors make the probabilities.
+static bool has_three_values(const Search *s, const GmData *d, const GmObserved *o)
+{
+    const GmValue *v = is_discrete(s->model, o) ? gm_values_find(&d->values, s->model->data[o->data - 1].name) : NULL;
+    if (!v || v->type != GM_INT) return false;
+    const int32_t *y = v->elements;
+    int32_t seen[2];
+    int n = 0;
+    for (long i = 0; i < gm_value_size(v); i++) {
+        if (y[i] == GM_MISSING_INT || (n > 0 && y[i] == seen[0]) || (n > 1 && y[i] == seen[1])) continue;
+        if (n == 2) return true;
+        seen[n++] = y[i];
+    }
+    return false;
+}
+
 // All values observed, and at the ends of how many chains each is certain. false: nothing can be separated.
-static bool find_rows(Search *s, const GmData *d, const GmRun *run, double next_to_0)
+static bool find_rows(Search *s, const GmData *d, const GmRun *run, double next_to_0, bool *of_categories)
 {
     for (int c = 0; c < s->m->chains; c++) {
         Copy copy;
-        if (!copy_open(&copy, s->model, s->m, d, run, c)) return false;
+        if (!copy_open(&copy, s->model, s->m, d, run, c, GM_LOG_LIK)) return false;
         long i = 0;
         for (const GmObserved *o = s->model->observed; o->where; o++) {
             if (!o->log_lik) continue;
@@ -165,10 +229,22 @@ static bool find_rows(Search *s, const GmData *d, const GmRun *run, double next_
     for (long i = 0; i < s->rows; i++) {
         if (!s->row[i].of) continue;
         s->row[n++] = s->row[i];
-        certain += 2 * s->row[i].certain > s->m->chains;
+        if (2 * s->row[i].certain <= s->m->chains) continue;
+        certain++;
+        *of_categories = *of_categories || has_three_values(s, d, s->row[i].of);
     }
     s->rows = n;
     return certain > 0;
+}
+
+// Takes from x, over all coordinates, what would change the sum of a vector whose sum is 0.
+static void keep_sums(const Search *s, double *x)
+{
+    for (long j = 0, last; j < s->n; j = last) {
+        double sum = 0;
+        for (last = j; last < s->n && (last == j || (s->plane[j] && s->plane[last] == s->plane[j])); last++) sum += x[last];
+        for (long k = j; k < last && s->plane[j]; k++) x[k] -= sum / (double)(last - j);
+    }
 }
 
 // Derivatives of all log-likelihoods at 0, by differences, right to some 1e-9: none changes by more than 3e-5. false: some are not there.
@@ -196,6 +272,7 @@ static bool find_gradients(Search *s)
         put(s, j, 0);
         good = change <= MOST_CHANGE;
     }
+    for (long i = 0; i < s->rows && good; i++) keep_sums(s, s->g + i * s->n);
     free(before);
     free(after);
     return good;
@@ -315,16 +392,27 @@ static void nonnegative(const double *g, long rows, long n, const double *c, dou
     free(refused);
 }
 
+// The largest derivative by each coordinate; the elements of a vector whose sum is 0 share theirs.
+static void find_units(const Search *s, double *unit)
+{
+    for (long j = 0; j < s->n; j++) unit[j] = 0;
+    for (long i = 0; i < s->rows; i++)
+        for (long j = 0; j < s->n; j++) {
+            double *of = &unit[s->plane[j] ? s->plane[j] - 1 : j];
+            *of = fmax(*of, fabs(s->g[i * s->n + j]));
+        }
+    for (long j = 0; j < s->n; j++)
+        if (s->plane[j]) unit[j] = unit[s->plane[j] - 1];
+}
+
 // A direction in which certain values alone move, upwards; in units of each coordinate's own. false: there is none.
-static bool find_direction(const Search *s, double *direction)
+static bool find_direction(const Search *s, const double *unit, double *direction)
 {
     const long n = s->n;
-    double *unit = gm_alloc((size_t)n, sizeof *unit), *x = gm_alloc((size_t)n, sizeof *x);
+    double *x = gm_alloc((size_t)n, sizeof *x);
     double *basis = gm_alloc((size_t)(n * n), sizeof *basis), *moving = gm_alloc((size_t)(s->rows * n) + 1, sizeof *moving);
     double *sum = gm_alloc((size_t)n, sizeof *sum);
     long rank = 0, rows = 0;
-    for (long i = 0; i < s->rows; i++)
-        for (long j = 0; j < n; j++) unit[j] = fmax(unit[j], fabs(s->g[i * n + j]));
     for (int pass = 0; pass < 2; pass++)
         for (long i = 0; i < s->rows && rank < n; i++) {
             if ((2 * s->row[i].certain > s->m->chains) != pass) continue;
@@ -349,12 +437,94 @@ static bool find_direction(const Search *s, double *direction)
     for (long j = 0; j < n && any; j++) {
         direction[j] = fabs(direction[j]) > ROUNDING * length && unit[j] > 0 ? direction[j] / length / unit[j] : 0;
     }
-    free(unit);
     free(x);
     free(basis);
     free(moving);
     free(sum);
     return any;
+}
+
+// Brings the orthonormal `basis` to its reduced echelon form, with the largest pivots. pivot[r]: the coordinate that row r alone has, as 1.
+static void reduce(double *basis, long rank, long n, long *pivot)
+{
+    for (long r = 0; r < rank; r++) {
+        long row = r, column = 0;
+        for (long p = r; p < rank; p++)
+            for (long j = 0; j < n; j++)
+                if (fabs(basis[p * n + j]) > fabs(basis[row * n + column])) {
+                    row = p;
+                    column = j;
+                }
+        pivot[r] = column;
+        const double largest = basis[row * n + column];
+        for (long j = 0; j < n; j++) {
+            const double x = basis[row * n + j];
+            basis[row * n + j] = basis[r * n + j];
+            basis[r * n + j] = x / largest;
+        }
+        for (long p = 0; p < rank; p++) {
+            const double times = basis[p * n + column];
+            for (long j = 0; j < n && p != r; j++) basis[p * n + j] -= times * basis[r * n + j];
+        }
+    }
+}
+
+// Adds to x that multiple of `still` with which most of its numbers are 0. true: there are more than before.
+static bool add_multiple(double *x, const double *still, long n)
+{
+    double best = 0;
+    long most = 0;
+    for (long k = -1; k < n; k++) {
+        if (k >= 0 && !(fabs(still[k]) > ROUNDING && x[k] != 0)) continue;
+        const double times = k < 0 ? 0 : -x[k] / still[k];
+        long zeros = 0;
+        for (long j = 0; j < n; j++) zeros += fabs(x[j] + times * still[j]) <= ROUNDING;
+        if (k < 0 || zeros > most) {
+            most = zeros;
+            best = times;
+        }
+    }
+    for (long j = 0; j < n && best != 0; j++) {
+        x[j] += best * still[j];
+        if (fabs(x[j]) <= ROUNDING) x[j] = 0;
+    }
+    return best != 0;
+}
+
+// The direction with fewer unknowns: without what changes no row, as b + t and c - t in the sum b + c. Each such change is taken in turn,
+// as long as one helps.
+static void make_sparse(const Search *s, const double *unit, double *direction)
+{
+    const long n = s->n;
+    double *basis = gm_alloc((size_t)(n * n), sizeof *basis), *x = gm_alloc((size_t)n, sizeof *x);
+    long rank = 0, *pivot = gm_alloc((size_t)n, sizeof *pivot);
+    bool *pivots = gm_alloc((size_t)n, sizeof *pivots), helped = true;
+    for (long first = 0; first < n && rank < n; first++) {  // a sum of 0 stays
+        if (s->plane[first] != first + 1) continue;
+        for (long j = 0; j < n; j++) x[j] = s->plane[j] == first + 1;
+        extend(basis, &rank, x, n);
+    }
+    for (long i = 0; i < s->rows && rank < n; i++) {
+        for (long j = 0; j < n; j++) x[j] = unit[j] > 0 ? s->g[i * n + j] / unit[j] : 0;
+        if (dot(x, x, n) > 0) extend(basis, &rank, x, n);
+    }
+    reduce(basis, rank, n, pivot);
+    for (long r = 0; r < rank; r++) pivots[pivot[r]] = true;
+    for (long j = 0; j < n; j++) direction[j] *= unit[j];
+    for (int round = 0; round < 10 && helped; round++) {
+        helped = false;
+        for (long free_one = 0; free_one < n; free_one++) {
+            if (pivots[free_one] || !(unit[free_one] > 0)) continue;
+            for (long j = 0; j < n; j++) x[j] = j == free_one;
+            for (long r = 0; r < rank; r++) x[pivot[r]] = -basis[r * n + free_one];
+            helped |= add_multiple(direction, x, n);
+        }
+    }
+    for (long j = 0; j < n; j++) direction[j] = unit[j] > 0 ? direction[j] / unit[j] : 0;
+    free(basis);
+    free(x);
+    free(pivot);
+    free(pivots);
 }
 
 // Whether no log-likelihood falls along the direction, from 0 and from the end of the chain, and some values become certain. Marks these.
@@ -381,9 +551,49 @@ static bool holds(Search *s, const double *direction, long *separated)
     return good && *separated > 0;
 }
 
+// The same with fewer unknowns, which then are the direction.
+static bool holds_sparse(Search *s, const double *unit, double *direction, long *separated)
+{
+    const size_t size = (size_t)s->n * sizeof *direction;
+    double *sparse = gm_alloc((size_t)s->n, sizeof *sparse);
+    memcpy(sparse, direction, size);
+    make_sparse(s, unit, sparse);
+    const bool good = holds(s, sparse, separated);
+    if (good) memcpy(direction, sparse, size);
+    free(sparse);
+    return good;
+}
+
+// The log prior where the copy is.
+static double log_prior(Search *s)
+{
+    double sum = 0;
+    s->model->derive_chain(&s->here.one);
+    for (const GmPrior *p = s->model->priors; p && p->field; p++)
+        if (gm_shape_size(&s->here.memory.shape[p->field - 1]) == 1)
+            sum += *(const double *)gm_state_array(s->model, &s->here.memory, 0, p->field - 1);
+    if (!gm_fault_raised()) return sum;
+    gm_fault_clear();
+    return NAN;
+}
+
+// Whether the prior is narrow along the direction: from the end of the chain its log density falls by 2, as a normal one does within two
+// standard deviations, before an unknown has gone 25. That is ten standard deviations of normal(0, 2.5), which the warning recommends.
+static bool is_bounded(Search *s, const double *direction)
+{
+    static const double FAR = 25, FALL = 2;
+    double largest = 0;
+    for (long j = 0; j < s->n; j++) largest = fmax(largest, fabs(direction[j]));
+    for (long j = 0; j < s->n; j++) put(s, j, s->end[j]);
+    const double before = log_prior(s);
+    for (long j = 0; j < s->n; j++) put(s, j, s->end[j] + FAR / largest * direction[j]);
+    return log_prior(s) < before - FALL;
+}
+
 static void search_close(Search *s)
 {
     free(s->end);
+    free(s->plane);
     free(s->at);
     free(s->row);
     free(s->g);
@@ -417,14 +627,17 @@ bool gm_find_separation(const GmModel *model, const GmMemory *m, const GmData *d
     *out = (GmSeparation){0};
     if (!any_discrete(model)) return false;
     find_coordinates(&s);
-    bool good =
-        s.n > 0 && s.n <= MOST_COORDINATES && find_rows(&s, d, run, next_to_0) && is_small(&s) && copy_open(&s.here, model, m, d, run, 0);
+    bool good = s.n > 0 && s.n <= MOST_COORDINATES && find_rows(&s, d, run, next_to_0, &out->of_categories) && is_small(&s) &&
+                copy_open(&s.here, model, m, d, run, 0, GM_LOG_LIK | GM_LOG_PRIOR);
     if (good) {
-        double *direction = gm_alloc((size_t)s.n, sizeof *direction);
+        double *direction = gm_alloc((size_t)s.n, sizeof *direction), *unit = gm_alloc((size_t)s.n, sizeof *unit);
         s.end = gm_alloc((size_t)s.n, sizeof *s.end);
-        for (long j = 0; j < s.n; j++)
-            s.end[j] = ((const double *)gm_state_array(model, &s.here.memory, 0, s.at[j].field))[s.at[j].element];
-        good = find_gradients(&s) && find_direction(&s, direction) && holds(&s, direction, &out->values);
+        for (long j = 0; j < s.n; j++) s.end[j] = of_end(&s, j);
+        leave_out_derived(&s);
+        good = s.n > 0 && find_gradients(&s);
+        if (good) find_units(&s, unit);
+        good = good && find_direction(&s, unit, direction);
+        good = good && (holds_sparse(&s, unit, direction, &out->values) || holds(&s, direction, &out->values));
         for (long i = 0; i < s.rows && good; i++) {
             if (!s.row[i].separated) continue;
             if (!out->of) {
@@ -437,8 +650,10 @@ bool gm_find_separation(const GmModel *model, const GmMemory *m, const GmData *d
         }
         out->all = s.rows;
         if (good) name_unknowns(&s, direction, out);
+        if (good) out->bounded = is_bounded(&s, direction);
         gm_memory_close(&s.here.memory);
         free(direction);
+        free(unit);
     }
     if (gm_fault_raised()) gm_fault_clear();
     search_close(&s);

@@ -90,9 +90,9 @@ void gm_find_starts_of_updates(const GmModel *model, GmRun *run)
 
 // ---- which density it is that is not finite ----
 
-bool gm_copy_chain(const GmModel *model, const GmMemory *m, const GmData *d, int chain, GmMemory *out)
+bool gm_copy_chain(const GmModel *model, const GmMemory *m, const GmData *d, int chain, int requests, GmMemory *out)
 {
-    if (!gm_memory_open(out, model, d, 1, GM_LOG_LIK, false)) return false;
+    if (!gm_memory_open(out, model, d, 1, requests, false)) return false;
     for (int f = 0; f < model->n_state; f++) {
         const long size = gm_shape_size(&m->shape[f]);
         const void *from = gm_state_array(model, m, chain, f);
@@ -107,7 +107,7 @@ char *gm_infinite_log_lik(const GmModel *model, const GmMemory *m, const GmData 
 {
     GmMemory copy;
     char *says = NULL;
-    if (!model->derive_chain || !model->observed || !gm_copy_chain(model, m, d, chain, &copy)) return NULL;
+    if (!model->derive_chain || !model->observed || !gm_copy_chain(model, m, d, chain, GM_LOG_LIK, &copy)) return NULL;
     GmRun one = *run;
     one.state = copy.state;
     one.chain = 0;

@@ -337,40 +337,42 @@ static long column_of(const GmDraws *d, GmCoordinate of)
     return -1;
 }
 
-// Some outcomes alone are separated: unknowns go as far as their priors let them. true: it was said.
-static bool print_separation(FILE *to, const GmDraws *d, const GmModel *model, const GmMemory *m, const GmSummary *all, const GmRun *run,
-                             bool unmixed)
+// Whether some outcomes are separated so that unknowns go as far as their priors let them.
+static bool find_separation(const GmDraws *d, const GmModel *model, const GmMemory *m, const GmSummary *all, const GmRun *run, bool unmixed,
+                            GmSeparation *of)
 {
     static const double CERTAIN = -1e-4, NEXT_TO_1 = -0.01;
-    GmSeparation of;
-    bool found = gm_find_separation(model, m, d->data, run, CERTAIN, &of);
-    if (!found && unmixed && gm_find_separation(model, m, d->data, run, NEXT_TO_1, &of)) {  // chains that are on their way
-        for (int k = 0; k < of.n_unknowns && k < GM_NAMED_UNKNOWNS; k++) {
-            const long column = column_of(d, of.unknown[k]);
-            found |= column >= 0 && all[column].rhat > 1.01;
-        }
+    if (gm_find_separation(model, m, d->data, run, CERTAIN, of)) return !of->bounded;
+    if (!unmixed || !gm_find_separation(model, m, d->data, run, NEXT_TO_1, of) || of->bounded) return false;
+    bool on_their_way = false;  // the chains
+    for (int k = 0; k < of->n_unknowns && k < GM_NAMED_UNKNOWNS; k++) {
+        const long column = column_of(d, of->unknown[k]);
+        on_their_way |= column >= 0 && all[column].rhat > 1.01;
     }
-    if (!found) return false;
+    return on_their_way;
+}
+
+static void print_separation(FILE *to, const GmDraws *d, const GmModel *model, const GmMemory *m, const GmSeparation *of)
+{
     char *names = gm_copy_text("");
-    for (int k = 0; k < of.n_unknowns && k < GM_NAMED_UNKNOWNS; k++) {
-        const GmCoordinate *c = &of.unknown[k];
+    for (int k = 0; k < of->n_unknowns && k < GM_NAMED_UNKNOWNS; k++) {
+        const GmCoordinate *c = &of->unknown[k];
         char *name = gm_labelled_name(&d->data->levels, &model->state[c->field], &m->shape[c->field], c->element);
-        char *more = gm_format("%s%s%s%s", names, k ? ", " : "", of.upwards[k] ? "" : "-", name);
+        char *more = gm_format("%s%s%s%s", names, k ? ", " : "", of->upwards[k] ? "" : "-", name);
         free(name);
         free(names);
         names = more;
     }
-    const int left = of.n_unknowns - GM_NAMED_UNKNOWNS;
-    char *others = left > 0 ? gm_format(" and %d others", left) : gm_copy_text("");
+    const int left = of->n_unknowns - GM_NAMED_UNKNOWNS;
+    char *others = left > 0 ? gm_format(" and %d other%s", left, left > 1 ? "s" : "") : gm_copy_text("");
     fprintf(
         to,
         "Warning: the model separates outcomes: as %s%s grow%s, %ld of %ld observed values become certain (the first: %s), and none gets "
         "less likely. With a flat prior the posterior is improper, and with a very vague one draws go as far as it lets them; a longer "
         "run does not help. Proper priors of the coefficients do, such as normal(0, 2.5).\n",
-        names, others, of.n_unknowns > 1 ? "" : "s", of.values, of.all, of.first);
+        names, others, of->n_unknowns > 1 ? "" : "s", of->values, of->all, of->first);
     free(names);
     free(others);
-    return true;
 }
 
 // What the numbers mean for the user, in words. Bounds as V recommends: R-hat below 1.01, both effective sizes above 100 per chain. true: a
@@ -406,8 +408,10 @@ static bool print_warnings(FILE *to, const GmDraws *d, const GmModel *model, con
     if (diagnosed < quantities)
         fprintf(to, "R-hat and effective sample sizes are those of %ld of %ld quantities: --summary all has all of them.\n", diagnosed,
                 quantities);
-    const char *separated = unmixed > 0 && run && !run->device ? gm_separated(model, m, d->data, run) : NULL;
-    bool apart = separated != NULL;
+    GmSeparation of = {0};
+    const bool found = run && !run->device && find_separation(d, model, m, all, run, unmixed > 0, &of);
+    const char *separated = unmixed > 0 && run && !run->device && !of.bounded ? gm_separated(model, m, d->data, run) : NULL;
+    const bool apart = separated || found;
     if (separated) {
         char *label = gm_column_label(d, model, m, worst_rhat, '[');
         fprintf(
@@ -417,14 +421,15 @@ static bool print_warnings(FILE *to, const GmDraws *d, const GmModel *model, con
             "run does not help. Proper priors of the coefficients do, such as normal(0, 2.5).\n",
             separated, unmixed, diagnosed, label, all[worst_rhat].rhat);
         free(label);
-    } else if (run && !run->device && print_separation(to, d, model, m, all, run, unmixed > 0)) {
-        apart = true;
+    } else if (found) {
+        print_separation(to, d, model, m, &of);
     } else if (unmixed > 0) {
         char *label = gm_column_label(d, model, m, worst_rhat, '[');
         fprintf(to,
                 "Warning: R-hat is above 1.01 for %ld of %ld quantities (worst: %s, %.3f): the chains do not agree yet. Run longer "
-                "(--warmup %ld --samples %ld); if it stays, the posterior may have several modes or the model may not identify %s.\n",
-                unmixed, diagnosed, label, all[worst_rhat].rhat, 4 * (o->warmup > 500 ? o->warmup : 500), 4 * o->samples, label);
+                "(--warmup %ld --samples %ld); if it stays, the posterior may have several modes%s or the model may not identify %s.\n",
+                unmixed, diagnosed, label, all[worst_rhat].rhat, 4 * (o->warmup > 500 ? o->warmup : 500), 4 * o->samples,
+                of.of_categories && !of.bounded ? ", outcomes may be separated," : "", label);
         free(label);
     }
     if (short_of > 0 && !apart) {

@@ -134,6 +134,20 @@ d, t = fit(probit, {"x": [-1, 0, 1, 2, 3], "z": [0, 0, 1, 0, 1]}, "probit", "--s
 p = t.posterior
 compare("augmented probit", t, {"a": stats.norm(0, 2).logpdf(p.a), "b": stats.norm(0, 1).logpdf(p.b)})
 
+# Statements about unknowns alone, of arrays whose length is data: the length is no datum about anything.
+lengths = program("lengths", """
+data { int N, K; int<lower=0> k[K]; vector[N] y; }
+prior { s ~ half_normal(0, 1); vector[N] v ~ normal(0, 2); sum(v) ~ normal(0, 0.5 * N); mean(v) ~ normal(1, 1); target += -(N - 1) * log(s);
+        for (j in 2:K) target += -v[j]^2 / K; }
+likelihood { y ~ normal(v, s); k ~ poisson(exp(v[1])); }
+""")
+d, t = fit(lengths, {"y": random.normal(1, 1, 6).tolist(), "k": [1, 0, 2]}, "lengths", "--samples", "50")
+p = t.posterior
+v, s = p.v.values, p.s.values
+compare("lengths", t, {
+    "s": stats.halfnorm(0, 1).logpdf(s), "v": stats.norm(0, 2).logpdf(v).sum(-1),
+    "other": stats.norm(0, 3).logpdf(v.sum(-1)) + stats.norm(1, 1).logpdf(v.mean(-1)) - 5 * np.log(s) - (v[..., 1:3]**2).sum(-1) / 3})
+
 # The centred form of a model that is written non-centred; names that the model has already.
 centred = program("centred", """
 data { int N; vector[N] y; }
@@ -153,11 +167,21 @@ check(np.array_equal(d["lprior_mu_2"], t.log_prior.mu.values), "a model with an 
 
 for what, model, words in (
         ("target += of data", "data { real y; }\nprior { m ~ normal(0, 1); }\nlikelihood { target += -(y - m)^2; y ~ normal(m, 1); }\n",
-         "target +="),
+         "it is not known what is prior: the term of refused.gm:3 reads data `y` and does not name the values whose density it is"),
+        # sums of data are data, and so is what a definition makes of them; of the two statements both are refused
+        *(("a sum of unknowns that are multiplied by data: " + line,
+           "data { int N; vector[N] x; real y; }\nprior { vector[N] v ~ normal(0, 1); z = x - mean(x); %s }\n"
+           "likelihood { y ~ normal(v[1], 1); }\n" % line, "the term of refused.gm:2 reads data `x`")
+          for line in ("sum(x) * v[1] ~ normal(0, 1);", "x[1] * v[1] - v[2] ~ normal(0, 1);", "target += -(z[1] - v[1])^2;")),
+        # likelihood in disguise, by a condition or a subscript
+        ("a condition", "data { int<lower=0, upper=1> k; real y; }\nprior { p ~ beta(2, 2); if (k == 1) target += log(p); }\n"
+         "likelihood { y ~ normal(p, 1); }\n", "reads data `k`"),
+        ("a subscript", "data { int<lower=1, upper=2> k; real y; }\nprior { simplex[2] p ~ dirichlet([2, 2]); target += log(p[k]); }\n"
+         "likelihood { y ~ normal(p[1], 1); }\n", "reads data `k`"),
         ("an lprior of its own", "data { real y; }\nprior { lprior ~ normal(0, 1); }\nlikelihood { y ~ normal(lprior, 1); }\n",
          "an lprior of its own")):
     of = program("refused", model)
-    status, said = ending(of, write("refused.json", '{"y": 1}'), "--log-prior", "-q", "-o", "refused")
+    status, said = ending(of, write("refused.json", '{"y": 1, "x": [1, 2], "k": 1}'), "--log-prior", "-q", "-o", "refused")
     check(status == 2 and words in said and not glob.glob("refused_*.csv"), what + " is refused", status, said)
 
 # ---- ArviZ, and another prior ----

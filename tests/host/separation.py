@@ -30,6 +30,18 @@ GROUPS = """data { int N, J; int<lower=1, upper=J> g[N]; int<lower=0, upper=1> y
 prior { mu ~ normal(0, 2); tau ~ half_normal(0, 2); for (j in 1:J) a[j] ~ normal(mu, tau); }
 likelihood { for (i in 1:N) y[i] ~ bernoulli_logit(a[g[i]]); }
 """
+LEVELS = """data { int N, J; int<lower=1, upper=J> g[N]; int<lower=0, upper=1> y[N]; }
+prior { PRIOR }
+likelihood { for (i in 1:N) y[i] ~ bernoulli_logit(ETA); }
+"""
+CATEGORIES = """data { int N; vector[N] x; int<lower=1, upper=3> y[N]; }
+prior { vector[3] a; vector[3] b; a[1] = 0; b[1] = 0; for (k in 2:3) { a[k] ~ normal(0, 1000); b[k] ~ normal(0, 1000); } }
+likelihood { for (i in 1:N) y[i] ~ categorical_logit(a + b * x[i]); }
+"""
+LINE = """data { int N; vector[N] x; int<lower=0, upper=1> y[N]; }
+prior { a ~ normal(0, SCALE); b ~ normal(0, SCALE); }
+likelihood { for (i in 1:N) y[i] ~ bernoulli_logit(a + b * x[i]); }
+"""
 WARNING = "Warning: the model separates outcomes"
 
 
@@ -103,4 +115,43 @@ for seed in range(6):
     said = said_by(groups, {"N": 72, "J": 12, "g": g.tolist(), "y": y.tolist()}, seed)
     alike = sum(len(set(y[g == j])) == 1 for j in range(1, 13))
     check(WARNING not in said, "effects with a law, %d groups of 12 all alike" % alike, said.split("\n\n")[-1])
+
+# Arrays of which only some elements are drawn: the drawn ones are directions, and those that follow from them move along.
+g = [1 + i % 3 for i in range(30)]
+mixed = [i // 3 % 2 for i in range(30)]
+RISES = "Warning: the model separates outcomes: as %s, %d of 30 observed values become certain (the first: y[%d])"
+for name, prior, eta, certain, expected in (
+        ("first is 0", "m ~ normal(0, 1000); b[1] = 0; for (j in 2:J) b[j] ~ normal(0, 1000);", "m + b[g[i]]", {3: 1},
+         ("b[3] grows", 10, 3)),
+        ("middle is 0", "b[1] ~ normal(0, 1000); b[2] = 0; b[3] ~ normal(0, 1000);", "b[g[i]]", {3: 0}, ("-b[3] grows", 10, 3)),
+        ("the one that is 0", "b[1] ~ normal(0, 1000); b[2] = 0; b[3] ~ normal(0, 1000);", "b[g[i]]", {2: 1}, None),
+        ("no first", "m ~ normal(0, 1000); for (j in 2:J) b[j] ~ normal(0, 1000);", "m + (g[i] > 1 ? b[g[i]] : 0)", {2: 1},
+         ("b[2] grows", 10, 2)),
+        ("follows, both", "for (j in 2:J) b[j] ~ normal(0, 1000); b[1] = -b[2];", "b[g[i]]", {2: 1, 1: 0}, ("b[2] grows", 20, 1)),
+        ("follows, one", "for (j in 2:J) b[j] ~ normal(0, 1000); b[1] = -b[2];", "b[g[i]]", {2: 1}, None),
+        ("sum of 0", "m ~ normal(0, 1000); sum_to_zero_vector[J] b; for (j in 1:J) b[j] ~ normal(0, 1000);", "m + b[g[i]]", {3: 1},
+         ("m, -b[1], -b[2] and 1 other grow", 10, 3)),
+        ("sum of 0 without m", "sum_to_zero_vector[J] b; for (j in 1:J) b[j] ~ normal(0, 1000);", "b[g[i]]", {3: 1}, None)):
+    y = [certain.get(j, mixed[i]) for i, j in enumerate(g)]
+    said = said_by(program("levels", LEVELS.replace("PRIOR", prior).replace("ETA", eta)), {"N": 30, "J": 3, "g": g, "y": y}, 1)
+    check(RISES % expected in said if expected else WARNING not in said, "some elements are drawn: " + name, said)
+
+# Of two sums of effects only what is needed is named, not what changes no sum: b[g] + c and u[h] - c.
+crossed = LEVELS.replace("g[N];", "g[N], h[N];").replace("PRIOR", "b ~ normal(0, 1000); for (j in 1:J) u[j] ~ normal(0, 1);")
+crossed = program("crossed", crossed.replace("b ~ normal", "vector[3] b ~ normal").replace("ETA", "b[g[i]] + u[h[i]]"))
+y = [0 if j == 3 else mixed[i] for i, j in enumerate(g)]
+said = said_by(crossed, {"N": 30, "J": 6, "g": g, "h": [1 + i // 5 for i in range(30)], "y": y}, 1)
+check(RISES % ("-b[3] grows", 10, 3) in said, "what changes nothing is not named", said)
+
+# A prior that is narrow keeps the coefficients finite, however steep the predictor: a longer run does help. A vague one does not.
+for scale in (1, 2.5, 1000):
+    line = program("line", LINE.replace("SCALE", str(scale)))
+    for high, low in ((10, 0), (10, 5)):
+        said = said_by(line, {"N": high + low, "x": [100] * high + [-100] * low, "y": [1] * high + [0] * low}, 1)
+        check(("a longer run does not help" in said) == (scale == 1000), "normal(0, %g), %d and %d" % (scale, high, low), said)
+
+# Of categories no direction is looked for; what is said of R-hat does not contradict that.
+x = np.round(rng.normal(size=30), 2)
+said = said_by(program("categories", CATEGORIES), {"N": 30, "x": x.tolist(), "y": [1 if v < 0 else 2 + i % 2 for i, v in enumerate(x)]}, 1)
+check(WARNING in said or "several modes, outcomes may be separated, or the model" in said, "categories", said)
 sys.exit(failures() > 0)

@@ -214,6 +214,27 @@ refused("of two models", "these are draws of the model", gmc, "summary", "netcdf
 refused("of one run twice", "a chain is given twice", gmc, "summary", "netcdf/levels.nc", "netcdf/levels.nc")
 refused("predict: of another model", "these are no draws of this program's model", os.path.abspath("ragged"), "predict", "netcdf/levels.nc",
         "--new", "ragged.json")
+
+# predict takes the unknowns of another program's file by their names, if they are all there and values of the model.
+line = program("line", "data { int N, J; int<lower=1, upper=J> g[N]; vector[N] x; vector[N] y; }\n"
+               "prior { vector[J] a ~ normal(0, 1); s ~ half_normal(0, 1); }\n"
+               "likelihood { for (i in 1:N) y[i] ~ normal(a[g[i]] * x[i], s); }\npredict { for (i in 1:N) e[i] = a[g[i]] * x[i]; }\n")
+rng = np.random.default_rng(4)
+foreign = {"a": rng.normal(size=(2, 20, 3)), "s": rng.gamma(2, size=(2, 20)), "of_its_own": rng.normal(size=(2, 20))}
+write("new_line.json", '{"g": [3, 1], "x": [2, -1]}')
+az.from_dict(posterior=foreign).to_netcdf("foreign.nc")
+run(line, "predict", "foreign.nc", "--new", "new_line.json", "-o", "of_foreign.nc", "-q", "--overwrite")
+e = az.from_netcdf("of_foreign.nc").predictions.e.values
+check(np.array_equal(e, foreign["a"][..., [2, 0]] * [2, -1]), "predict of another program's draws", e[0, 0])
+for what, change, said in (("an unknown is not there", {"s": None}, "s is not in the draws"),
+                           ("out of bounds", {"s": -foreign["s"]}, "out of its bounds"),
+                           ("not a number", {"a": foreign["a"] * np.nan}, "not a number"),
+                           ("no unknown", {"a": None, "s": None}, "these are no draws of this program's model")):
+    az.from_dict(posterior={k: v for k, v in (foreign | change).items() if v is not None}).to_netcdf("changed.nc")
+    refused("predict: " + what, said, line, "predict", "changed.nc", "--new", "new_line.json", "-o", "changed", "-q")
+az.from_dict(posterior={"b": np.array([[0.2, 1.0], [0.3, 0.999]])}).to_netcdf("few.nc")
+said = run(gmc, "diagnose", "few.nc").stdout
+check("gather" not in said and "fewer than 8 draws" in said, "diagnose has no verdict on two draws", said)
 refused("relabel: of two files", "one NetCDF file has all chains", os.path.abspath("mixture"), "relabel", "netcdf/mixture.nc",
         "tables/mixture_1.csv")
 for what, start, said in (("a chain that is not there", "netcdf/mixture.nc", "it has no chain 5: there are 1 to 4"),

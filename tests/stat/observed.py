@@ -260,7 +260,7 @@ def main():
         check("counts_rep.1.1" not in d and "no replicates of counts: there is no routine that draws from multinomial (all.gm:" in said,
               "multinomial: no replicates, said with its line")
         check("no replicates of lg: what has a distribution is a function of it" in said, "log(lg[i]) ~: no replicates, said")
-        check("target += does not name the values whose density it is (all.gm:" in said, "target +=: said")
+        check("reads data `one` and does not name the values whose density it is" in said, "target +=: said")
         check("y_rep_2" not in said and "y_rep" in d, "a variable of the model keeps its name")
         # As written: the draws of a program without augmentations hold the log density of the model itself.
         plain, _ = run("plain", DATA, "--log-lik", "--params", "all", compiler=("--no-augment",))

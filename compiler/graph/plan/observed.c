@@ -11,6 +11,7 @@
 // Needs: factors, and which elements they name.     Gives: predicted variables that only runs which ask for them have.     Keeps: all else.
 #include <string.h>
 #include "observed.h"
+#include "../sum.h"
 #include "../terms/var.h"
 #include "../terms/print.h"
 #include "../model/predict.h"
@@ -99,10 +100,47 @@ static void find_replicate(Graph *g, Observed *o)
         if (is_about(f, o->var)) replicate(g, f, ex_ref(o->replicate, f->value->nargs, f->value->args));
 }
 
-static bool test_data(const Var *v, void *with)
+// Whether v is an integer that says how many there are, of elements of an array or of iterations of a loop: no datum about anything.
+static bool is_count_of_elements(const Graph *g, const Var *v)
 {
-    (void)with;
-    return v->kind == VAR_DATA;
+    if (v->base != BASE_INT || v->response) return false;
+    for (int i = 0; i < g->nvars; i++)
+        for (int k = 0; k < g->vars[i]->rank; k++)
+            if (g->vars[i]->dim[k] && ex_mentions(g->vars[i]->dim[k], v)) return true;
+    for (const Factor *f = g->factors; f; f = f->next)
+        for (int i = 0; i < f->plates.n; i++)
+            if (ex_mentions(f->plates.index[i]->lo, v) || ex_mentions(f->plates.index[i]->hi, v)) return true;
+    return false;
+}
+
+typedef struct Readings {
+    const Graph *g;
+    const Var *found;
+    bool *entered;  // by number of a variable: a series may read itself
+} Readings;
+
+// Data that are no such counts, also where a definition or a statistic is computed from them.
+static bool test_reads(const Var *v, void *with)
+{
+    Readings *r = with;
+    if (v->kind == VAR_DATA) {
+        if (!is_count_of_elements(r->g, v)) r->found = v;
+    } else if (v->kind == VAR_SUM) {
+        if (v->sum) ex_any_var(v->sum->value, test_reads, r);
+    } else if ((v->kind == VAR_LET || v->kind == VAR_SERIES) && !r->entered[v->id]) {
+        r->entered[v->id] = true;
+        for (const Site *t = v->sites; t && !r->found; t = t->next)
+            if (t->value) ex_any_var(t->value, test_reads, r);
+    }
+    return r->found != NULL;
+}
+
+const Var *data_read(const Graph *g, const Factor *f)
+{
+    Readings r = {.g = g, .entered = NEW_N(g->arena, bool, g->nvars + 1)};
+    ex_any_var(f->log_density, test_reads, &r);
+    if (!r.found && f->plates.guard) ex_any_var(f->plates.guard, test_reads, &r);
+    return r.found;
 }
 
 // Terms of the log density that read data and are about no variable.
@@ -112,8 +150,9 @@ static const char *about_nothing(Graph *g, const Factor *f)
     const char *line = requirements_line(g, f->span);
     if (f->function)
         return arena_printf(g->arena, "%s is a function of an unknown, and certain if that is given (%s)", f->function->name, line);
-    if (f->added && ex_any_var(f->log_density, test_data, NULL) && ex_unknown(f->log_density))
-        return arena_printf(g->arena, "target += does not name the values whose density it is (%s)", line);
+    const Var *data = f->added && ex_unknown(f->log_density) ? data_read(g, f) : NULL;
+    if (data)
+        return arena_printf(g->arena, "the term of %s reads data `%s` and does not name the values whose density it is", line, data->name);
     if (f->dist && f->value && ex_data_only(f->value) && !drawn_by(f))
         return arena_printf(
             g->arena, "the value on the left of `~` is not one element or vector of a variable, nor a function of one element (%s)", line);

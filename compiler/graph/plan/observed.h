@@ -13,5 +13,8 @@ typedef struct Observed {  // a variable, or a statement that is not about one
 } Observed;
 
 bool find_observed(Graph *g);                    // fills g->observed; false after a message
+// Data that the density of f reads, or the condition on which it stands: not those that only say how many elements an array has, or
+// iterations a loop. NULL: there are none.
+const Var *data_read(const Graph *g, const Factor *f);
 void observed_print(FILE *out, const Graph *g);  // the variables that runs may ask for
 #endif

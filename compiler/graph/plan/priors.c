@@ -7,13 +7,14 @@
 // of the model as written. An auxiliary has no term: the density of what an augmentation replaced counts. In the centred form the factor of
 // x, and the Jacobian, make up the term of z (Factor.subject).
 //
-// Some factors are about no single unknown: target += without data, laws of functions of several unknowns. They have a term of their own,
-// "other". Supports and orders have none: their density is 1 wherever a chain is. Factors of data are likelihood, but for missing values:
-// these are unknowns.
+// Some factors are about no single unknown: target +=, laws of sums of unknowns. They have a term of their own, "other", if they read no
+// data but the lengths of arrays and loops. Supports and orders have none: their density is 1 wherever a chain is. Factors of data are
+// likelihood, but for missing values: these are unknowns.
 //
 // Needs: factors.     Gives: g->priors, in order of the factors.     Keeps: all else.
 #include <string.h>
 #include "priors.h"
+#include "observed.h"
 #include "../terms/factor.h"
 #include "../terms/print.h"
 #include "../terms/var.h"
@@ -48,15 +49,9 @@ static PriorTerm *prior_of(Graph *g, const Var *of, const Factor *f)
     return t;
 }
 
-static bool test_data(const Var *v, void *with)
-{
-    (void)with;
-    return v->kind == VAR_DATA;
-}
-
 // Whether a factor is part of a term; of which unknown or response, in `of`. The runtime refuses a log prior where there are other terms of
 // data (about_nothing of observed.c).
-static bool has_prior(const Factor *f, const Var **of)
+static bool has_prior(const Graph *g, const Factor *f, const Var **of)
 {
     *of = f->subject;
     if (!factor_counts_at(f, 0, true)) return false;
@@ -68,7 +63,7 @@ static bool has_prior(const Factor *f, const Var **of)
     if (ex_is_num(f->log_density, 0)) return false;
     if (f->region || f->ordered || f->function) return false;
     if (f->dist) return f->value && !ex_data_only(f->value);
-    return f->added && !(ex_any_var(f->log_density, test_data, NULL) && ex_unknown(f->log_density));
+    return f->added && !(ex_unknown(f->log_density) && data_read(g, f));
 }
 
 static void add_to(Graph *g, const Var *of, const Factor *f)
@@ -108,7 +103,7 @@ static bool add_parts(Graph *g, const Var *of, const Factor *f)
 static void add(Graph *g, const Factor *f)
 {
     const Var *of;
-    if (has_prior(f, &of) && !(of && of->parts && add_parts(g, of, f))) add_to(g, of, f);
+    if (has_prior(g, f, &of) && !(of && of->parts && add_parts(g, of, f))) add_to(g, of, f);
 }
 
 bool find_priors(Graph *g)

@@ -503,14 +503,20 @@ static bool is_compact(const Var *v)
     return (isfinite(v->lower_number) || v->lower) && (isfinite(v->upper_number) || v->upper);
 }
 
-// An unknown of which factors say no more than its type is flat: there is such a distribution on a bounded set only. true: it has none,
-// which was said.
+// An unknown of which factors say no more than its type is flat: there is such a distribution on a bounded set only. So it is where the
+// scale of its distribution is too large for double precision. true: it has none, which was said.
 static bool improper(Graph *g, const Var *v)
 {
     const Reading of = factors_of(g, v);
     for (int i = 0; i < of.n; i++)
         if (of.factor[i]->ordered != v && of.factor[i]->region != v) return false;
     if (is_compact(v) || v->kind == VAR_AUXILIARY || v->sites) return false;
+    for (const Factor *f = g->factors; f; f = f->next) {
+        if (!factor_draws(f, v) || ex_mentions(f->log_density, v) || strcmp(f->dist->name, "flat") == 0) continue;
+        Diag *m = diag(g->diags, f->span, DIAG_E0515, v->name);
+        diag_help(m, "give it a scale a few times that of what is plausible, or leave it out");
+        return true;
+    }
     diag_help(diag(g->diags, v->span, DIAG_E0509, v->name), v->constraint == CONSTRAINT_NONE
                                                                 ? "give it a distribution, or both bounds; or leave it out"
                                                                 : "give it a distribution, or leave it out");

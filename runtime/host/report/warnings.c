@@ -665,7 +665,7 @@ static void bounds(Warnings *w)
     const GmStored *s = w->s;
     long n = 0, *which = gm_alloc((size_t)w->f->n_quantities, sizeof *which);
     double most = 0, end_of = 0;
-    for (long k = 0; k < w->f->n_quantities; k++) {
+    for (long k = 0; k < w->f->n_quantities && s->draws >= 8; k++) {  // of fewer the largest and the least are all there is
         const long c = w->f->quantity[k];
         double at = 0;
         if (!is_unknown_array(s, &s->array[s->column[c].array]) || w->accounted[c]) continue;
