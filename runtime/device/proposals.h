@@ -95,7 +95,7 @@ static inline int gm_proposes(GmRun *run, size_t field, GmSelected *selected, in
     if (!gm_may_propose(run)) return 0;
     if (!run->checking && run->sweep % gm_proposals_every(run, sparse, sweep_work, trial_work, scales) != 0) {
         // which the updates seem to cost in each sweep
-        if (selected) selected->scales -= GM_PROPOSALS_DRAWS * trial_work;
+        if (selected && run->sweep >= run->warmup / 12) selected->scales -= GM_PROPOSALS_DRAWS * trial_work;
         return 0;
     }
     wide *const room = (wide *)gm_at(wide, gm_of_chain(run, run->chain), field);

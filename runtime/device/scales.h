@@ -188,8 +188,8 @@ static inline void gm_scales(GmRun *run, void (*density)(GmRun *), uint32_t var,
             if (run->sweep >= end / 3 && run->sweep < end) pairs_add(&r->own, scales_coordinate(&of[i], start), r->after);
         }
     }
-    // what the updates cost, which method selection measures (host/selection.c)
-    if (selected) selected->scales += trial * (double)trials;
+    // from then on it is measured what the updates cost (host/selection.c)
+    if (selected && run->sweep >= run->warmup / 12) selected->scales += trial * (double)trials;
     if (!run->checking) return;
     const double is = scales_density(run, density, GM_GIVEN_X);
     gm_ratio(run, run->chain, is - was, fabs(is) + fabs(was));

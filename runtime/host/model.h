@@ -348,9 +348,7 @@ typedef struct GmSelected {                      // of a chain in a selection
     double target;                               // acceptance that its step size aims at; 0: as GmHmc says
     long moves, evaluations, divergent, failed;  // so far; the runtime clears them, and what follows
     long rounds;                                 // evaluations of the chain that makes most, of those that run in lockstep
-    // multiply-adds of collapsed updates of scales, with joint normals integrated out (device/scales.h); a trial counts them from where it
-    // begins to measure
-    double scales;
+    double scales;  // multiply-adds of collapsed updates of scales, with joint normals integrated out (device/scales.h)
     double metric;  // multiply-adds that metrics took which are not diagonal
     // of the last transition; of all, and the sums of squares about their mean and of their changes
     double energy, mean, squares, jumps;

@@ -3,9 +3,8 @@
 //   sweep 0 ..... W/12 ......... W/4 .................. 9W/20 ............ 13W/20 ............ 9W/10 ....... W
 //         Gibbs        measured       NUTS adapts             measured            NUTS adapts         checked         where NUTS has won
 //                                                                                 Gibbs, measured again for 3W/20      where Gibbs had too
-//                                                                                 at most                               few effective draws
-//                                                                                 NUTS, adapts until 3W/4 or longer,   where NUTS was near
-//                                                                                 measured again until 19W/20
+//                                                                                 few effective draws for a verdict NUTS, adapts until
+//                                                                                 3W/4, measured again until 19W/20     where both had
 //
 // What is measured is the effective sample size of the slowest of some elements, by their normal scores and both tails, of all chains
 // together. (Antithetic draws have good means and poor tails.) It is divided by what the draws cost. Costs are counted in multiply-adds and
@@ -18,11 +17,10 @@
 //
 // Gibbs updates are exact, and diverging transitions leave out a part of the posterior that the effective sample size does not know of. So
 // NUTS has to be better by a factor, and by a larger one the more diverged. A decision needs 20 effective draws a chain by Gibbs updates,
-// of a window in which a slow chain seems to have one or two however slow it is: with fewer they are measured again, unless NUTS is better
-// by so much more. Where they then have less than 4 and NUTS mixes, NUTS is taken at up to twice the cost. Where NUTS is nearly as good,
-// with as few draws by Gibbs updates, it is tried once more. No transition gives more than an independent draw, so a trial ends where even
-// these would not be enough, and where NUTS is far behind when a part has been measured. It also ends where it has cost three quarters of
-// the warm-up by Gibbs updates (twice all of it, where these hardly change an element).
+// of a window in which a slow chain seems to have one or two however slow it is: with fewer they are measured again. Where they then have
+// less than 4 and NUTS mixes, NUTS is taken at up to twice the cost. Where NUTS is nearly as good, with as few draws by Gibbs updates, it
+// is tried once more. No transition gives more than an independent draw, so a trial ends where even these would not be enough. It also ends
+// where it has cost three quarters of the warm-up by Gibbs updates (twice all of it, where these hardly change an element).
 //
 // What is taken after warm-up never changes, but for sweeps in which NUTS finds no finite density at the chain's state: the draws have the
 // law of one valid kernel.
@@ -48,7 +46,6 @@ enum {
     SHARE_OF_GIBBS = 10,        // where nothing diverged, Gibbs updates between transitions take this part of the work at most
     APART = 20,                 // sweeps between two meetings of a trial
     LEAST_TRIAL = 60,           // sweeps, of which half are measured
-    LEAST_FOR_LOSS = 80,        // measured sweeps by which NUTS may be far behind
     PLANNED_AGAIN = 4,          // meetings after which chains in lockstep learn a second time how long their trial is
     MOST_COORDINATES = 200000,  // of the unknowns: NUTS keeps 48 numbers for each
     ENOUGH_A_CHAIN = 20,        // effective draws by Gibbs updates that a verdict needs
@@ -65,9 +62,7 @@ enum {
 static const struct {
     double share, factor;
 } wanted[] = {{0, 1.3}, {0.003, 1.6}, {0.02, 3}, {1, 5}};
-static const double clearly = 5;  // times the factor at most: effective draws of few sweeps may be fewer than they seem by as much
-// and with so many times fewer than `wanted` it has lost before all is measured
-static const double far_behind = 4;
+static const double clearly = 5;  // times the factor: effective draws of few sweeps may be fewer than they seem by as much
 // where Gibbs updates hardly change an element: NUTS has so many times their effective draws, and so many for the same work
 static const double around = 2.5, at_any_cost = 0.5;
 static const double least_energy = 0.3;  // E-BFMI below which tails may be missed (Betancourt 2016)
@@ -298,21 +293,15 @@ static double cost_of_move(const GmTrials *w, int k, double evaluations, double 
 
 // ---- the measurement ----
 
-// Where a Gibbs sweep costs more than a short trajectory, fewer are made, half at least: what they take would be much of a run that NUTS
-// wins.
+// Where a Gibbs sweep costs more than two short trajectories, fewer are made, half at least: what they take would be much of a run that
+// NUTS wins.
 static Window gibbs_window(const GmTrials *w, int k)
 {
-    const double move = cost_of_move(w, k, SHORT_TRAJECTORY, SHORT_TRAJECTORY), share = clamp(move / cost_of(w, w->cost[k].gibbs), 0.5, 1);
+    const double share = clamp(2 * cost_of_move(w, k, SHORT_TRAJECTORY, SHORT_TRAJECTORY) / cost_of(w, w->cost[k].gibbs), 0.5, 1);
     return (Window){(long)(share * (double)(w->warmup / 12)), (long)(share * (double)(w->warmup / 4))};
 }
 
-// Of NUTS that adapts further; after a second window of Gibbs updates, if there was one.
-static Window nuts_again(const GmTrials *w, int k)
-{
-    const long from = w->warmup * 3 / 4, after = w->trial[k].again.to + w->warmup / 20;
-    return (Window){from > after ? from : after, w->warmup * 19 / 20};
-}
-
+static Window nuts_again(long warmup) { return (Window){warmup * 3 / 4, warmup * 19 / 20}; }
 static long measured_from(long warmup) { return warmup * 9 / 20; }
 static long tried_to(long warmup) { return warmup * 13 / 20; }
 static long adapted_at(long warmup) { return warmup * 9 / 10; }
@@ -327,7 +316,7 @@ static Window measured(const GmTrials *w, int k)
     case STAGE_GIBBS: return gibbs_window(w, k);
     case STAGE_NUTS: return (Window){t->measured, t->to};
     case STAGE_GIBBS_AGAIN: return t->again;
-    case STAGE_NUTS_AGAIN: return nuts_again(w, k);
+    case STAGE_NUTS_AGAIN: return nuts_again(w->warmup);
     case STAGE_FIXED:
     case STAGE_ADAPTS:
     case STAGE_CHECK:
@@ -528,7 +517,7 @@ static void take_nuts(GmTrials *w, int k, const char *because)
     for (int chain = 0; chain < w->chains; chain++) {
         GmSelected *c = &w->selected[chain * w->n + k];
         c->first = 0;
-        c->adapts = again ? nuts_again(w, k).to : adapted_at(w->warmup);
+        c->adapts = again ? nuts_again(w->warmup).to : adapted_at(w->warmup);
     }
     if (again) begin_check(w, k);
 }
@@ -584,8 +573,7 @@ static Verdict verdict_of(GmTrials *w, int k, double transitions, double diverge
     t->hardly = hardly_moves(w, k);
     t->only = t->hardly && nuts > around * gibbs;
     if (a_chain(w, k, NUTS_AND_GIBBS) < HARDLY_A_CHAIN) return LOST;  // a walk that is slower than the window, however cheap
-    const double clear = fmin(clearly, ENOUGH_A_CHAIN / of_gibbs);
-    const bool wins = t->ratio > factor, known = clear <= 1 || t->ratio > clear * factor || t->stage != STAGE_NUTS;
+    const bool wins = t->ratio > factor, known = of_gibbs >= ENOUGH_A_CHAIN || t->ratio > clearly * factor || t->stage != STAGE_NUTS;
     return !wins && !(t->only && t->ratio > at_any_cost) ? LOST : known ? WON : MAY_WIN;
 }
 
@@ -600,28 +588,20 @@ static const char *reason_of(const GmTrials *w, int k, const Totals *all)
 // change an element. It does not depend on the draws of this run, since their number does not change what they are.
 static double affordable(const GmTrials *w, int k) { return (w->trial[k].hardly ? 2 : 0.75) * w->trial[k].cost[GIBBS] * (double)w->warmup; }
 
-// Both trials together, where there is a second one: more, the better NUTS would have been but for its divergent transitions.
+// And a second one: as much as where Gibbs updates hardly change an element, if the first would have been better but for its divergent
+// transitions.
 static double affordable_again(const GmTrials *w, int k)
 {
-    const double both = fmin(2, w->trial[k].ratio) * w->trial[k].cost[GIBBS] * (double)w->warmup;
-    return w->trial[k].ratio > wanted[0].factor ? fmax(both, affordable(w, k)) : affordable(w, k);
+    return w->trial[k].ratio > wanted[0].factor ? 2 * w->trial[k].cost[GIBBS] * (double)w->warmup : affordable(w, k);
 }
 
 // Whether NUTS that was not selected is tried once more, with more sweeps to adapt: there were too few effective draws for a decision.
-static bool is_worth_another(const GmTrials *w, int k, long done)
+static bool is_worth_another(const GmTrials *w, int k)
 {
     const Trial *t = &w->trial[k];
-    const double sweeps = (double)(nuts_again(w, k).to - done);
+    const double sweeps = (double)(nuts_again(w->warmup).to - tried_to(w->warmup));
     return a_chain(w, k, GIBBS) < ENOUGH_A_CHAIN && t->ratio > (t->hardly ? near_hardly : near) &&
-           t->spent + sweeps * t->cost[NUTS_AND_GIBBS] < affordable_again(w, k);
-}
-
-// Of Gibbs updates that had too few effective draws: as many as would give enough, and a quarter more.
-static long more_sweeps(const GmTrials *w, int k)
-{
-    const double missing = ENOUGH_A_CHAIN / a_sweep(w, k, GIBBS) - (double)w->trial[k].sizes[GIBBS].sweeps;
-    const long most = w->warmup * 3 / 20, least = LEAST_TRIAL / 2;
-    return 1.25 * missing > (double)most ? most : 1.25 * missing < (double)least ? least : (long)(1.25 * missing);
+           sweeps * t->cost[NUTS_AND_GIBBS] < affordable_again(w, k);
 }
 
 static void decide(GmTrials *w, int k, long done)
@@ -633,15 +613,15 @@ static void decide(GmTrials *w, int k, long done)
     if (v == WON) take_nuts(w, k, w->selected[k].target > 0 ? smaller : t->only ? "Gibbs updates hardly changed some elements" : NULL);
     else if (v == MAY_WIN) {
         t->stage = STAGE_GIBBS_AGAIN;
-        t->again = (Window){done, done + more_sweeps(w, k)};
+        t->again = (Window){done, done + w->warmup * 3 / 20};
         t->nuts = false;
-    } else if (t->stage != STAGE_NUTS_AGAIN && !w->in_step && !all.stuck && is_worth_another(w, k, done)) {
+    } else if (t->stage == STAGE_NUTS && !w->in_step && !all.stuck && is_worth_another(w, k)) {
         const double target = t->divergent ? careful : 0;
         t->stage = STAGE_NUTS_AGAIN;
-        t->nuts = true;
         t->sizes[NUTS_AND_GIBBS] = (Sizes){0};
         t->transitions = t->divergent = 0;
-        begin_counts(w, k, 0, nuts_again(w, k).to, target);
+        t->spent = 0;
+        begin_counts(w, k, 0, nuts_again(w->warmup).to, target);
     } else settle(w, k, false, because);
 }
 
@@ -652,22 +632,6 @@ static void begin_measuring(GmTrials *w, int k, double move)
     const GmSelected *c = &w->selected[k];
     t->every = share_of_gibbs(w, k, move, c->target > 0);
     begin_counts(w, k, c->first, c->adapts, c->target);
-}
-
-// Whether NUTS, of which a part has been measured, is so far behind Gibbs updates with enough effective draws that the rest is spared.
-static bool has_lost(GmTrials *w, int k, const Totals *all, long sweeps)
-{
-    Trial *t = &w->trial[k];
-    const Trial kept = *t;
-    const long draws = w->watch[k].n[NUTS_AND_GIBBS];
-    if (sweeps < LEAST_FOR_LOSS || a_chain(w, k, GIBBS) < ENOUGH_A_CHAIN) return false;
-    add_sizes(w, k, NUTS_AND_GIBBS, sweeps);
-    const double cost = with_gibbs(w, k, all->work / (double)(all->moves + !all->moves)),
-                 ratio = a_sweep(w, k, NUTS_AND_GIBBS) * t->cost[GIBBS] / (a_sweep(w, k, GIBBS) * cost);
-    const bool lost = a_chain(w, k, GIBBS) >= ENOUGH_A_CHAIN && ratio * far_behind < wanted[0].factor;
-    *t = kept;
-    for (int c = 0; c < w->chains; c++) w->watch[c * w->n + k].n[NUTS_AND_GIBBS] = draws;
-    return lost;
 }
 
 static void end_measuring(GmTrials *w, int k, long done, long sweeps)
@@ -720,8 +684,7 @@ static void look_at_trial(GmTrials *w, int k, long done)
             for (int chain = 0; chain < w->chains; chain++) w->selected[chain * w->n + k].adapts = t->measured - t->from;
         }
         t->to = to > t->measured + LEAST_TRIAL / 2 ? to : t->measured + LEAST_TRIAL / 2;
-    } else if (!adapting && has_lost(w, k, &all, done - t->measured)) t->to = done;
-    else if (!adapting && room < -affordable(w, k) / sweep && done - t->measured >= LEAST_TRIAL / 2) t->to = done;
+    } else if (!adapting && room < -affordable(w, k) / sweep && done - t->measured >= LEAST_TRIAL / 2) t->to = done;
     if (done == t->measured) begin_measuring(w, k, move);
     else if (done == t->to) end_measuring(w, k, done, done - t->measured);
 }
@@ -749,10 +712,8 @@ static long next_of(const GmTrials *w, int k, long done)
     case STAGE_GIBBS: return gibbs_window(w, k).to;
     case STAGE_NUTS: return done < t->measured && t->measured < at ? t->measured : done < t->to && t->to < at ? t->to : at;
     case STAGE_GIBBS_AGAIN: return t->again.to;
-    case STAGE_NUTS_AGAIN: {
-        const Window in = nuts_again(w, k);
-        return done < in.from && in.from < at ? in.from : in.to < at ? in.to : at;
-    }
+    case STAGE_NUTS_AGAIN:
+        return done < nuts_again(W).from && nuts_again(W).from < at ? nuts_again(W).from : nuts_again(W).to < at ? nuts_again(W).to : at;
     case STAGE_ADAPTS: return w->selected[k].adapts;
     case STAGE_CHECK: return W - 1;
     case STAGE_DONE: break;
@@ -781,7 +742,7 @@ static void meet(GmTrials *w, int k, long done)
         t->met_work = all.work;
         t->met_moves = all.moves;
         if (all.failed > 0) settle(w, k, false, no_density);
-        else if (done < in.to && t->spent > 1.25 * affordable_again(w, k)) settle(w, k, false, unaffordable);
+        else if (done < in.to && t->spent > 1.5 * affordable_again(w, k)) settle(w, k, false, unaffordable);
         else if (done == in.from) begin_measuring(w, k, move);
         else if (done == in.to) end_measuring(w, k, done, in.to - in.from);
         break;
@@ -806,7 +767,6 @@ void gm_trials_after(GmTrials *w, int chain, long sweep)
 {
     for (int k = 0; w && k < w->n; k++) {
         if (w->trial[k].stage != STAGE_DONE) keep(w, chain, k, sweep, NULL);
-        if (w->trial[k].stage == STAGE_GIBBS && sweep + 1 == gibbs_window(w, k).from) w->selected[chain * w->n + k].scales = 0;
         set_sweep(w, chain, k, sweep + 1);
     }
 }
