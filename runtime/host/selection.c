@@ -45,6 +45,7 @@ enum {
     SHORT_TRAJECTORY = 7,                        // evaluations of one that turns back soon
     SHARE_OF_GIBBS = 10,        // where nothing diverged, Gibbs updates between transitions take this part of the work at most
     APART = 20,                 // sweeps between two meetings of a trial
+    EARLY = 5,                  // sweeps between two looks before the first: it ends if those to the first would cost what it may
     LEAST_TRIAL = 60,           // sweeps, of which half are measured
     PLANNED_AGAIN = 4,          // meetings after which chains in lockstep learn a second time how long their trial is
     MOST_COORDINATES = 200000,  // of the unknowns: NUTS keeps 48 numbers for each
@@ -653,6 +654,10 @@ static void look_at_trial(GmTrials *w, int k, long done)
     const Totals all = totals_of(w, k);
     const double move = (all.work - t->met_work) / (double)(all.moves > t->met_moves ? all.moves - t->met_moves : 1),
                  sweep = with_gibbs(w, k, move);
+    if (done < t->from + APART) {
+        if (APART * sweep > affordable(w, k)) settle(w, k, false, unaffordable);
+        return;
+    }
     t->spent += sweep * (double)(all.moves - t->met_moves) / w->chains;
     t->met_work = all.work;
     t->met_moves = all.moves;
@@ -706,7 +711,8 @@ static void check(GmTrials *w, int k)
 static long next_of(const GmTrials *w, int k, long done)
 {
     const Trial *t = &w->trial[k];
-    const long W = w->warmup, at = t->from + ((done - t->from) / APART + 1) * APART;
+    const long apart = t->stage == STAGE_NUTS && !w->in_step && done < t->from + APART ? EARLY : APART;
+    const long W = w->warmup, at = t->from + ((done - t->from) / apart + 1) * apart;
     switch (t->stage) {
     case STAGE_FIXED: return FIRST_SWEEPS;
     case STAGE_GIBBS: return gibbs_window(w, k).to;
