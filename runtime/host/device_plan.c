@@ -170,6 +170,13 @@ void gm_device_send_field(GmDevice *d, const GmMemory *memory, int field, const 
     send(d, array_at(d->state, f->offset), x, gm_shape_size(&memory->shape[field]), f->type, NULL);
 }
 
+// Draws leave through locked memory: where there is none the run is to know before it begins.
+static void ask_for_locked_memory(GmDevice *d)
+{
+    void *some;
+    if (gm_device_have_host(d, &some, STAGE, "copies")) gm_cuda.cuMemFreeHost(some);
+}
+
 // expectations: whether they are sent; those that starts have in turn are made before anything reads them.
 static void upload(GmDevice *d, const GmMemory *memory, bool expectations)
 {
@@ -369,6 +376,7 @@ bool gm_device_allocate(GmDevice *d, const GmData *data, const GmMemory *memory,
     for (int f = 0; f < m->n_data; f++)
         if (m->data[f].rank > 0 && !d->array[f].away)
             send(d, d->array[f].at, pointer_at(d->host_data, m->data[f].offset), gm_shape_size(&data->shape[f]), m->data[f].type, data);
+    ask_for_locked_memory(d);
     upload(d, memory, !memory->in_turn);
     for (int k = 0; k < GM_SCRATCHES && !d->failed; k++)
         if (wanted[k]) gm_device_scratch(d, k, wanted[k]);
