@@ -323,14 +323,14 @@ first, second = (summary("nuts", "--seed", "5", "--until-ess", "400", "--threads
 check(first == second, "the same seed takes the same number of draws:", first, second)
 rule = ["--chains", "2", "-q", "--no-summary", "--seed", "5", "--until-ess", "400", "--checkpoint", "-o", "ruled"]
 subprocess.run(["./nuts", table, *rule])
-ended = len(draws("ruled_1.csv"))
+kept = len(draws("ruled_1.csv"))
 again = subprocess.run(["./nuts", table, *rule, "--resume"]).returncode
-check(again == 0 and len(draws("ruled_1.csv")) == ended, "a rule that has ended a run holds when it goes on:", ended)
+check(again == 0 and len(draws("ruled_1.csv")) == kept, "a rule that has ended a run holds when it goes on:", kept)
 subprocess.run(["./nuts", table, *[a if a != "400" else "800" for a in rule], "--resume"])
-longer, ended = len(draws("ruled_1.csv")) > ended, len(draws("ruled_1.csv"))
-check(longer, "a higher number makes it go on:", ended)
+longer, kept = len(draws("ruled_1.csv")) > kept, len(draws("ruled_1.csv"))
+check(longer, "a higher number makes it go on:", kept)
 more = subprocess.run(["./nuts", table, "--chains", "2", "-q", "--no-summary", "--append", "30", "-o", "ruled"]).returncode
-check(more == 0 and len(draws("ruled_1.csv")) == ended + 30, "and draws are added to it:", ended, len(draws("ruled_1.csv")))
+check(more == 0 and len(draws("ruled_1.csv")) == kept + 30, "and draws are added to it:", kept, len(draws("ruled_1.csv")))
 status, all_of, lengths, whole, text = summary("nuts", "--seed", "1", "--until-rhat", "1.01")
 check(status == 0 and whole and max(v["rhat"] for v in all_of) <= 1.01, "--until-rhat 1.01:", status, lengths, text)
 status, all_of, lengths, whole, text = summary("nuts", "--seed", "1", "--until-ess", "400", "--until-rhat", "1.01")
