@@ -284,6 +284,11 @@ int main(void)
     const Apart endless = run_apart(0.8, (int[]){ 3, 3, 1023 }, 0, 0);
     check(endless.from[0] == WARMUP && endless.from[1] == WARMUP && endless.from[2] == WARMUP && strstr(endless.said, "Sampler: Gibbs"),
           "one of three goes on and on: all take Gibbs updates; %s", endless.said);
+    // A trial may cost what 1170 sweeps of Gibbs updates do: 20 such trajectories cost more, and it ends after 5; 20 of the others do not.
+    const Apart dear_on_cpu = run_apart(0.8, (int[]){ 1023, 1023, 1023 }, 0, 0), bearable = run_apart(0.8, (int[]){ 31, 31, 31 }, 0, 0);
+    check(dear_on_cpu.last[0] == QUARTER + 4 && strstr(dear_on_cpu.said, "cost too much for a trial"),
+          "trajectories of which 20 cost more than a trial may: tried until %ld; %s", dear_on_cpu.last[0], dear_on_cpu.said);
+    check(bearable.last[0] >= QUARTER + 19, "trajectories of which 20 cost less: tried until %ld; %s", bearable.last[0], bearable.said);
     // NUTS that diverges where Gibbs updates have 7 effective draws of a chain is tried again with smaller steps; where they have 20 (30
     // here), it is not.
     set_price(100, 50, 100);
