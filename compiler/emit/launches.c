@@ -99,7 +99,7 @@ static void emit_call(const Out *o, const Launch *l)
         if (!a->setting) list = text(o, "%s, %s", list, value);
         else list = text(o, "%s,%s.%s = %s", list, i > 0 && !l->arg[i - 1].setting ? "\n         " : " ", a->setting, value);
     }
-    const char *where = l->unless_kept ? "if (!run->kept) " : l->unread ? "if (run->auxiliaries) " : "";
+    const char *where = l->unless_kept ? "if (!run->kept) " : l->once ? "if (!run->again) " : l->unread ? "if (run->auxiliaries) " : "";
     line(o, "%s%s(%s%srun%s);", where, macro[l->kind], l->kernel ? l->kernel->name : "", l->kernel ? ", " : "", list);
 }
 

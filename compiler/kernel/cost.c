@@ -22,7 +22,8 @@
 #include "kernel.h"
 #include "scope.h"
 
-enum { TRIED_BY_SLICE = 6, TRIED_BY_TRANSFER = 8 };
+// TRIED_OF_SCALE: as GM_SCALES_FEW_TRIALS in runtime/device/scales.h
+enum { TRIED_BY_SLICE = 6, TRIED_BY_TRANSFER = 8, TRIED_OF_SCALE = 7 };
 
 // In multiply-adds: a call; a draw; a division; a power; a launch; a launch of the library, and the fewest rows
 // of a matrix that goes to it; an iteration of a loop; a value tried; a product of numbers with exponents; a trajectory and each of its
@@ -807,7 +808,11 @@ static Cost count_all(Counter *k, const Launches *list)
         else if (l->kind == LAUNCH_END) {
             add(&all, times(one, iterations));
             iterations = NULL;
-        } else if (is_taken(l->when, k->route) && !l->unless_kept) count_launch(k, l, iterations ? &one : &all);
+        } else if (is_taken(l->when, k->route) && !l->unless_kept) {
+            Cost c = none();
+            count_launch(k, l, &c);
+            add(iterations ? &one : &all, l->once ? times(c, ex_num(1.0 / TRIED_OF_SCALE)) : c);
+        }
     }
     return all;
 }

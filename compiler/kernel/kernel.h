@@ -374,6 +374,7 @@ typedef struct Launch {
     int stands_in;                  // it is launched where the sparse block of this number is not drawn jointly; 0: always
     const struct UpdateCode *code;  // SCALES: of the update that it begins
     bool unless_kept;               // left out in a sweep, which has launched it
+    bool once;                      // of a density with a joint normal integrated out: the same for all values tried in a sweep
     bool unread;                    // left out where only the draws and --check would read what it does, and do not
     bool shown;                     // a lesson has it
     int nargs;

@@ -38,6 +38,15 @@ static bool is_draw(const Launch *l)
     }
 }
 
+// Whether a matrix X'WX of the joint normal changes with the scales. Otherwise it is the same for all values that are tried in a sweep.
+static bool weights_read(const Lower *p, const Update *s, const Scales *of)
+{
+    for (const RowGram *r = p->row_grams; r; r = r->next)
+        for (int i = 0; i < of->n && r->update == s; i++)
+            if (ex_mentions(r->weight, of->var[i])) return true;
+    return false;
+}
+
 void lower_scales(Lower *p, const Update *s, UpdateCode *code, Launch **own)
 {
     const Scales *of = s->gaussian.scales;
@@ -78,6 +87,7 @@ void lower_scales(Lower *p, const Update *s, UpdateCode *code, Launch **own)
     for (const Launch *l = *own; l; l = l->next) {
         Launch *copy = arena_copy(p->g->arena, l, sizeof *l);
         copy->next = NULL;
+        copy->once = l->kind == LAUNCH_WEIGHTED_GRAM && !weights_read(p, s, of);
         *code->density.last = copy;
         code->density.last = &copy->next;
         if (l == last) break;

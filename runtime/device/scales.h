@@ -44,11 +44,13 @@ static const double GM_SCALES_ENOUGH = 2e6, GM_SCALES_FEW_TRIALS = 7, GM_SCALES_
 
 static double scales_coordinate(const GmScaleOf *of, wide x) { return of->lo >= 0 && x > 0 ? log(x) : x; }
 
-static double scales_density(const GmRun *run, void (*density)(GmRun *), int which)
+// again: no other unknown has changed since the last call.
+static double scales_density(const GmRun *run, void (*density)(GmRun *), int which, int again)
 {
     GmRun one = *run;
     int fault = 0;
     one.marginal = which;
+    one.again = again;
     one.tried = &fault;
     density(&one);
     return fault ? -INFINITY : one.result;
@@ -152,7 +154,7 @@ static inline void gm_scales(GmRun *run, void (*density)(GmRun *), uint32_t var,
         }
     if (elements > 0 && (room->every == 0 || run->sweep == 0 || (run->sweep == end && end >= 30)))
         scales_choose(room, elements, sweep, trial, run->sweep > 0 && room->every > 0 && !proposed);
-    const double was = run->checking ? scales_density(run, density, GM_GIVEN_X) : 0;
+    const double was = run->checking ? scales_density(run, density, GM_GIVEN_X, 0) : 0;
     double known = NAN;  // at the values as they are
     long trials = 0;
     const int backward = proposed && scales_turn_back(at, var);
@@ -172,7 +174,7 @@ static inline void gm_scales(GmRun *run, void (*density)(GmRun *), uint32_t var,
                 *x = sl.x;
                 if (sl.phase == SLICE_AT_X0 && known == known) sl.log_density = known;
                 else {
-                    sl.log_density = scales_density(run, density, GM_MARGINAL);
+                    sl.log_density = scales_density(run, density, GM_MARGINAL, trials > 0);
                     trials++;
                     r->trials++;
                 }
@@ -191,7 +193,7 @@ static inline void gm_scales(GmRun *run, void (*density)(GmRun *), uint32_t var,
     // from then on it is measured what the updates cost (host/selection.c)
     if (selected && run->sweep >= run->warmup / 12) selected->scales += trial * (double)trials;
     if (!run->checking) return;
-    const double is = scales_density(run, density, GM_GIVEN_X);
+    const double is = scales_density(run, density, GM_GIVEN_X, 0);
     gm_ratio(run, run->chain, is - was, fabs(is) + fabs(was));
 }
 

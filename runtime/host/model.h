@@ -144,6 +144,7 @@ typedef struct GmRun {  // one run: everything that emitted code may read of it
     int update;     // the number of the update that gm_model.update makes
     long batch;     // sweeps that gm_model.sweep makes at a call; 0 counts as 1
     int marginal;   // GM_MARGINAL, GM_GIVEN_X; else 0
+    int again;      // a density with a joint normal integrated out, at another value than the last: X'WX is there
     // draws without data: by variable (VAR_x) the elements that keep their values, or NULL; the last one says whether all do. NULL: none
     const unsigned char *const *keeps;
     int kept;      // within a sweep, where statistics of drawn unknowns are computed before the first update that reads them
