@@ -13,7 +13,7 @@
 //
 // What is tried is what would be taken: a NUTS transition, and Gibbs updates after every k-th. Exact conditionals and slices lead out of a
 // narrow part of the distribution, the neck of a funnel, in which all trajectories of the adapted step size diverge; so Gibbs updates
-// follow each transition where any diverged. Elsewhere they have a twentieth of the work.
+// follow each transition where any diverged. Elsewhere they have a tenth of the work.
 //
 // Gibbs updates are exact, and diverging transitions leave out a part of the posterior that the effective sample size does not know of. So
 // NUTS has to be better by a factor, and by a larger one the more diverged. A decision needs 20 effective draws a chain by Gibbs updates,
@@ -43,7 +43,7 @@ enum {
     MOST_DRAWS = 1000,                           // of these, at most: every second sweep, every third, ... where there would be more
     LEAST_EVALUATIONS = 3,                       // a trajectory that turns back at once has as many
     SHORT_TRAJECTORY = 7,                        // evaluations of one that turns back soon
-    SHARE_OF_GIBBS = 20,        // where nothing diverged, Gibbs updates between transitions take this part of the work at most
+    SHARE_OF_GIBBS = 10,        // where nothing diverged, Gibbs updates between transitions take this part of the work at most
     APART = 20,                 // sweeps between two meetings of a trial
     EARLY = 5,                  // sweeps between two looks before the first: it ends if those to the first would cost what it may
     LEAST_TRIAL = 60,           // sweeps, of which half are measured
@@ -71,8 +71,6 @@ static const double best = 0.85;         // effective draws of a transition, of 
 static const double careful = 0.95;      // the target of a second trial whose first diverged
 // NUTS that is not selected, with so many times the effective draws for the same work, is tried again
 static const double near = 0.5, near_hardly = 0.1;
-// unless more of its transitions diverged: in 210 runs of 70 models no second trial was won then
-static const double hopeless = 0.02;
 
 static const char smaller[] = "its step size is small, for an acceptance of 0.95, since larger ones diverged";
 static const char no_density[] = "NUTS found no finite density";
@@ -603,8 +601,8 @@ static bool is_worth_another(const GmTrials *w, int k)
 {
     const Trial *t = &w->trial[k];
     const double sweeps = (double)(nuts_again(w->warmup).to - tried_to(w->warmup));
-    return a_chain(w, k, GIBBS) < ENOUGH_A_CHAIN && (double)t->divergent <= hopeless * (double)t->transitions &&
-           t->ratio > (t->hardly ? near_hardly : near) && sweeps * t->cost[NUTS_AND_GIBBS] < affordable_again(w, k);
+    return a_chain(w, k, GIBBS) < ENOUGH_A_CHAIN && t->ratio > (t->hardly ? near_hardly : near) &&
+           sweeps * t->cost[NUTS_AND_GIBBS] < affordable_again(w, k);
 }
 
 static void decide(GmTrials *w, int k, long done)
