@@ -493,3 +493,10 @@ void gm_tiles_sums_close(GmTileSums *s)
     free(s->list);
     *s = (GmTileSums){0};
 }
+
+// In ns: tiles that wait for each other forward and back, tiles read and written, updates, which fill the GPU, and the terms (measured:
+// tests/bench/gpu.py field).
+double gm_tiles_time(const GmTiles *t, long terms)
+{
+    return 25e3 + 8.5e3 * t->height + 1e3 * t->longest + 6.0 * (double)t->stored + 6.5 * (double)t->updates + 0.1 * (double)terms;
+}
