@@ -329,6 +329,26 @@ static void change_of_variable(Graph *g, Description *d, const Conditional *c)
                      1 / c->power < 1 ? "-" : "+", text(g, 1 / c->power < 1 ? ex_neg(slope) : slope), v, name, text(g, density));
 }
 
+// A line for each parameter of the law. by_name: each by its name, where it is one of several terms.
+static void law_parameters(Graph *g, Description *d, const Conditional *c, Names *names, Names *by_name)
+{
+    for (int i = 0; i < names->n; i++) names_add(g, by_name, names->name[i], names->value[i]);
+    for (const Natural *n = c->family->law->parameter; n; n = n->next) {
+        const Env *env = names_bind(g, NULL, n->statistic, names);
+        const int rank = n->decl->type.rank;
+        Expr *value = elaborate(g, n->statistic, env, rank, c->current->args + c->nbatch);
+        const char *const own = parameter_name(g, n->name), *left = own;
+        for (int k = 0; k < rank; k++)
+            left = arena_printf(g->arena, "%s%s%s%s", left, k ? ", " : "[", c->element[c->nbatch + k]->name, k + 1 == rank ? "]" : "");
+        Statement as = is(own, ex_tidy(value));
+        for (int k = 0; k < rank; k++) as.left[as.nleft++] = ex_index(c->element[c->nbatch + k]);
+        line(g, d, arena_printf(g->arena, "%s = %s", left, text(g, as.right)), as);
+        // of several terms: by its name from here on
+        names_add(g, names, n->name, value->kind == EX_ADD || rank ? named(g, own) : value);
+        names_add(g, by_name, n->name, named(g, own));
+    }
+}
+
 // sigma^-2 ~ gamma(shape, rate), with shape and rate from the natural parameters.
 static void exact(Graph *g, Description *d, const Conditional *c)
 {
@@ -367,21 +387,7 @@ static void exact(Graph *g, Description *d, const Conditional *c)
     says(g, d, element,
          arena_printf(g->arena, "~ %s(%s)%s", f->law->dist, args, c->truncated && f->support != SUPPORT_INTERVAL ? ", truncated" : ""));
     Names by_name = {0};
-    for (int i = 0; i < names.n; i++) names_add(g, &by_name, names.name[i], names.value[i]);
-    for (const Natural *n = f->law->parameter; n; n = n->next) {
-        const Env *env = names_bind(g, NULL, n->statistic, &names);
-        const int rank = n->decl->type.rank;
-        Expr *value = elaborate(g, n->statistic, env, rank, c->current->args + c->nbatch);
-        const char *const own = parameter_name(g, n->name), *left = own;
-        for (int k = 0; k < rank; k++)
-            left = arena_printf(g->arena, "%s%s%s%s", left, k ? ", " : "[", c->element[c->nbatch + k]->name, k + 1 == rank ? "]" : "");
-        Statement as = is(own, ex_tidy(value));
-        for (int k = 0; k < rank; k++) as.left[as.nleft++] = ex_index(c->element[c->nbatch + k]);
-        line(g, d, arena_printf(g->arena, "%s = %s", left, text(g, as.right)), as);
-        // of several terms: by its name from here on
-        names_add(g, &names, n->name, value->kind == EX_ADD || rank ? named(g, own) : value);
-        names_add(g, &by_name, n->name, named(g, own));
-    }
+    law_parameters(g, d, c, &names, &by_name);
     d->drawn = (DrawnFrom){.of = c->array ? ex_ref(c->var, c->nbatch, c->current->args) : ex_pow(c->current, f->power ? c->power : 1),
                            .dist = f->law->dist,
                            .nargs = f->law->nargs,

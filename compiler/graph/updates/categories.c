@@ -598,6 +598,46 @@ static Expr *shifted(Expr *e, void *with)
     return s->what == ADD_SHIFT ? ex_add2(e, by) : s->what == ONLY_SHIFT ? by : ex_num(0);
 }
 
+// The terms of a factor in the shifts; false: a softmax sees them, or they are not quadratic.
+static bool shift_terms(Graph *g, Categories *t, Factor *f, BlockTerm ***last)
+{
+    Softmaxes sums = {.t = t};
+    ex_find(f->log_density, find_sums, &sums);
+    Shifting k = {.t = t};
+    for (int i = 0; i < sums.n; i++) {
+        const Expr *over = log_sum_of(sums.sum[i]);
+        Index *c = index_new(over->index->name, over->args[0], over->args[1]);
+        Expr *eta = ex_open(over, c);
+        k.what = ONLY_SHIFT;
+        Expr *with = ex_map(eta, shifted, &k);
+        k.what = ONLY_REST;
+        k.moved[i] = ex_sub(with, ex_map(eta, shifted, &k));
+        if (ex_mentions_index(k.moved[i], c)) return false;
+    }
+    k.what = ADD_SHIFT;
+    k.n = sums.n;
+    k.sum = sums.sum;
+    const Terms terms = polynomial(g->arena, ex_map(f->log_density, shifted, &k), &(Unknowns){t->by, t->n, false}, 2);
+    if (terms.failed) return false;
+    for (int i = 0; i < terms.n; i++) {
+        const Term *m = &terms.term[i];
+        if (m->degree == 0) continue;
+        if (sums.n) return false;  // the softmax sees it, or may see it
+        BlockTerm *b = NEW(g->arena, BlockTerm);
+        *b = (BlockTerm){.degree = m->degree,
+                         .ref = {m->ref[0], m->ref[1]},
+                         .coefficient = m->coefficient,
+                         .span = f->span,
+                         .factor = f,
+                         .loops = {.guard = f->plates.guard}};
+        for (int n = 0; n < f->plates.n; n++) b->loops.index[b->loops.n++] = f->plates.index[n];
+        for (int n = 0; n < m->loops.n; n++) b->loops.index[b->loops.n++] = m->loops.index[n];
+        **last = b;
+        *last = &b->next;
+    }
+    return true;
+}
+
 static Update *shift_of(Graph *g, const Update *of)
 {
     Categories *t = of->categories;
@@ -613,40 +653,7 @@ static Update *shift_of(Graph *g, const Update *of)
     for (int q = 0; q < enters.n; q++) {
         Factor *f = enters.factor[q];
         if (!factor_counts_at(f, block_sums(t->var, t->n), false) || !mentions_members(f->log_density, t)) continue;
-        Softmaxes sums = {.t = t};
-        ex_find(f->log_density, find_sums, &sums);
-        Shifting k = {.t = t};
-        for (int i = 0; i < sums.n; i++) {
-            const Expr *over = log_sum_of(sums.sum[i]);
-            Index *c = index_new(over->index->name, over->args[0], over->args[1]);
-            Expr *eta = ex_open(over, c);
-            k.what = ONLY_SHIFT;
-            Expr *with = ex_map(eta, shifted, &k);
-            k.what = ONLY_REST;
-            k.moved[i] = ex_sub(with, ex_map(eta, shifted, &k));
-            if (ex_mentions_index(k.moved[i], c)) return NULL;
-        }
-        k.what = ADD_SHIFT;
-        k.n = sums.n;
-        k.sum = sums.sum;
-        const Terms terms = polynomial(g->arena, ex_map(f->log_density, shifted, &k), &(Unknowns){t->by, t->n, false}, 2);
-        if (terms.failed) return NULL;
-        for (int i = 0; i < terms.n; i++) {
-            const Term *m = &terms.term[i];
-            if (m->degree == 0) continue;
-            if (sums.n) return NULL;  // the softmax sees it, or may see it
-            BlockTerm *b = NEW(g->arena, BlockTerm);
-            *b = (BlockTerm){.degree = m->degree,
-                             .ref = {m->ref[0], m->ref[1]},
-                             .coefficient = m->coefficient,
-                             .span = f->span,
-                             .factor = f,
-                             .loops = {.guard = f->plates.guard}};
-            for (int n = 0; n < f->plates.n; n++) b->loops.index[b->loops.n++] = f->plates.index[n];
-            for (int n = 0; n < m->loops.n; n++) b->loops.index[b->loops.n++] = m->loops.index[n];
-            *last = b;
-            last = &b->next;
-        }
+        if (!shift_terms(g, t, f, &last)) return NULL;
     }
     s->kind = UPDATE_GAUSSIAN;
     s->span = of->span;
