@@ -209,6 +209,17 @@ static void require_length(Requirements *c, const Place *p, const Ast *e, Expr *
 
 static const char *const index_names[] = {"i", "j", "k", "l", "m", "n"};
 
+// The n-th subscript of e is a range.
+static Expr *enter_range(Requirements *c, const Place *outside, Place *p, const Ast *e, const Ast *s, int n, Expr *extent)
+{
+    look_at_kids(c, outside, s);
+    require_length(c, p, e, s->kid[0] ? elaborate(c->g, s->kid[0], p->env, 0, NULL) : ex_num(1),
+                   s->kid[1] ? elaborate(c->g, s->kid[1], p->env, 0, NULL) : extent);
+    Expr *lo = s->kid[0] ? elaborate(c->g, s->kid[0], p->env, 0, NULL) : ex_num(1),
+         *hi = s->kid[1] ? elaborate(c->g, s->kid[1], p->env, 0, NULL) : extent;
+    return ex_index(enter(c, p, intern(index_names[n]), lo, hi));
+}
+
 // x, or x[i, j] written as x[i][j] too: its subscripts lie inside, and the element exists. `left`: it is what a statement draws or defines.
 static void look_at_element(Requirements *c, const Place *outside, const Ast *e, bool left)
 {
@@ -244,12 +255,7 @@ found:;
                 continue;
             }
             if (s->kind == AST_RANGE) {
-                look_at_kids(c, outside, s);
-                require_length(c, &p, e, s->kid[0] ? elaborate(c->g, s->kid[0], p.env, 0, NULL) : ex_num(1),
-                               s->kid[1] ? elaborate(c->g, s->kid[1], p.env, 0, NULL) : shape.dim[n]);
-                Expr *lo = s->kid[0] ? elaborate(c->g, s->kid[0], p.env, 0, NULL) : ex_num(1),
-                     *hi = s->kid[1] ? elaborate(c->g, s->kid[1], p.env, 0, NULL) : shape.dim[n];
-                at[n] = ex_index(enter(c, &p, intern(index_names[n]), lo, hi));
+                at[n] = enter_range(c, outside, &p, e, s, n, shape.dim[n]);
                 n++;
                 continue;
             }
