@@ -153,7 +153,7 @@ static void send(GmDevice *d, CUdeviceptr to, const void *from, long n, GmType t
 // The same to an array that stays away, by slices.
 static void set_aside(GmDevice *d, GmArray *a, const void *from, long n, GmType type, const GmData *data)
 {
-    const size_t size = gm_device_element(d, type), whole = type == GM_INT ? sizeof(int32_t) : sizeof(double);
+    const size_t size = gm_device_element(d, type), whole = gm_size_of_element(type);
     const long most = STAGE / (long)size;
     for (long i = 0; i < n; i += most) {
         const long some = n - i < most ? n - i : most;

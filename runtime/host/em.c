@@ -92,7 +92,7 @@ typedef struct Em {
     bool single;
 } Em;
 
-static bool is_unknown(const GmField *f) { return (f->role == GM_PARAMETER || f->role == GM_LATENT) && f->type != GM_INT && !f->part_of; }
+static bool is_unknown(const GmField *f) { return gm_is_drawn_real(f) && !f->part_of; }
 
 // The largest change of a number, relative to its size and to that of the largest of its array; `last` is brought up to date.
 static double change_of(const Em *em, int chain)

@@ -728,7 +728,7 @@ static void density_of_truth(Fit *f)
         const int source = field->role == GM_IMPUTED ? gm_data_of_imputed(model, k) : -1;
         if (field->part_of || !(gm_is_unknown(field->role) || (source >= 0 && f->data.missing[source].count > 0))) continue;
         memcpy(gm_state_array(model, &f->memory, 0, k), gm_state_array(model, &f->truth->memory, 0, k),
-               (size_t)gm_shape_size(&f->memory.shape[k]) * (field->type == GM_INT ? sizeof(int32_t) : sizeof(double)));
+               (size_t)gm_shape_size(&f->memory.shape[k]) * gm_size_of_element(field->type));
     }
     if (model->setup) model->setup(&f->run);
     f->truth_lp = model->log_joint(&f->run, 0);
