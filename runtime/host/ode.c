@@ -419,6 +419,17 @@ static int bdf_slopes(int columns, double t, Vector y, Vector slope, Vector *S, 
     return 0;
 }
 
+// The solution at the i-th time, and its slopes, if these are asked for.
+static void keep_backward(const Ode *o, long i, const double *at, Vector *S, double *z, double *slopes)
+{
+    const long n = o->n, columns = slopes ? o->columns : 0;
+    memcpy(z + i * n, at, sizeof *z * (size_t)n);
+    for (long c = 0; c < columns; c++) {
+        const double *const s = cvodes.N_VGetArrayPointer(S[c]);
+        for (long k = 0; k < n; k++) slopes[(i * n + k) * columns + c] = s[k];
+    }
+}
+
 static bool backward(const Ode *o, double *z, double *slopes)
 {
     enum { BDF = 2, NORMAL = 1, STAGGERED = 2 };
@@ -464,11 +475,7 @@ static bool backward(const Ode *o, double *z, double *slopes)
                 break;
             }
         }
-        memcpy(z + i * n, at, sizeof *z * (size_t)n);
-        for (long c = 0; c < columns; c++) {
-            const double *const s = cvodes.N_VGetArrayPointer(S[c]);
-            for (long k = 0; k < n; k++) slopes[(i * n + k) * columns + c] = s[k];
-        }
+        keep_backward(o, i, at, S, z, columns ? slopes : NULL);
     }
     cvodes.CVodeFree(&cv);
     if (S) cvodes.N_VDestroyVectorArray(S, (int)columns);
