@@ -3,7 +3,7 @@
 //   selection_measure.c    costs, and effective sample sizes of what a trial has drawn
 //   selection_trial.c      its stages, and the decision
 //   selection_lockstep.c   chains that go together, on a GPU
-//   selection.c            the rules; a trial is opened, told of, saved
+//   selection.c            the rules; a trial is opened, reported, saved
 #ifndef GM_SELECTION_INSIDE_H
 #define GM_SELECTION_INSIDE_H
 

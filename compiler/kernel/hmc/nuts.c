@@ -96,7 +96,7 @@ static const char *summed_out(Lower *p, const Update *s)
     return summed;
 }
 
-// What the runtime is told of the sampler, where it differs from what the sampler has by itself.
+// Settings of the sampler, where they differ from those that it has by itself.
 static void put_settings(const HmcBlock *m, Launch *l, const UpdateCode *code)
 {
     static const char *const metrics[] = {
