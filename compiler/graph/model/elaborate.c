@@ -599,6 +599,33 @@ static Expr *subscripted(Graph *g, const Ast *e, const Env *env, int n, Expr *co
 // A definition at the given subscripts: the right side of the statement that defines them.
 static Expr *definition(Graph *g, const Decl *d, int n, Expr *const *at, const Env *use);
 
+// An operator that works element by element.
+static Expr *operated(Graph *g, const Ast *e, const Env *env, int n, Expr *const *at)
+{
+    Expr *a = operand(g, e->kid[0], env, n, at), *b = operand(g, e->kid[1], env, n, at);
+    switch (e->op) {
+    case OP_ADD: return ex_add2(a, b);
+    case OP_SUB: return ex_sub(a, b);
+    case OP_DIV:
+    case OP_ELT_DIV: return ex_div(a, b);
+    case OP_MUL:
+    case OP_ELT_MUL: return ex_mul2(a, b);
+    case OP_POW: return b->kind == EX_NUM ? ex_pow(a, b->number) : ex_call2("pow", a, b);
+    case OP_GT:
+    case OP_GE: return ex_call2(op_name(e->op), b, a);
+    case OP_EQ:
+    case OP_NE:
+    case OP_LT:
+    case OP_LE:
+    case OP_AND:
+    case OP_OR:
+    case OP_MOD: return ex_call2(op_name(e->op), a, b);
+    case OP_NEG:
+    case OP_NOT: break;
+    }
+    return a;
+}
+
 Expr *elaborate(Graph *g, const Ast *e, const Env *env, int n, Expr *const *at)
 {
     switch (e->kind) {
@@ -641,31 +668,7 @@ Expr *elaborate(Graph *g, const Ast *e, const Env *env, int n, Expr *const *at)
             out = ex_call3("if_else", ex_call2("==", at[0], ex_num(k + 1)), elaborate(g, e->kid[k], env, n - 1, at + 1), out);
         return out;
     }
-    case AST_BINARY: {
-        if (e->op == OP_MUL) return product(g, e, env, n, at);
-        Expr *a = operand(g, e->kid[0], env, n, at), *b = operand(g, e->kid[1], env, n, at);
-        switch (e->op) {
-        case OP_ADD: return ex_add2(a, b);
-        case OP_SUB: return ex_sub(a, b);
-        case OP_DIV:
-        case OP_ELT_DIV: return ex_div(a, b);
-        case OP_MUL:
-        case OP_ELT_MUL: return ex_mul2(a, b);
-        case OP_POW: return b->kind == EX_NUM ? ex_pow(a, b->number) : ex_call2("pow", a, b);
-        case OP_GT:
-        case OP_GE: return ex_call2(op_name(e->op), b, a);
-        case OP_EQ:
-        case OP_NE:
-        case OP_LT:
-        case OP_LE:
-        case OP_AND:
-        case OP_OR:
-        case OP_MOD: return ex_call2(op_name(e->op), a, b);
-        case OP_NEG:
-        case OP_NOT: break;
-        }
-        return a;
-    }
+    case AST_BINARY: return e->op == OP_MUL ? product(g, e, env, n, at) : operated(g, e, env, n, at);
     }
     return ex_num(0);
 }
