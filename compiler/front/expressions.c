@@ -327,6 +327,65 @@ static bool fits(char c, const Type *type)
     return true;
 }
 
+// The elements of an array, of as many more subscripts as there are sizes.
+static bool repeated_type(Types *t, Ast *e, Type *type)
+{
+    const Type first = e->kid[0]->type;
+    if (e->nkids - 1 + first.rank > MAX_RANK) {
+        diag(t->d, e->span, DIAG_E0313, MAX_RANK);
+        return false;
+    }
+    for (int i = 1; i < e->nkids; i++) type->dim[type->rank++] = e->kid[i];
+    for (int i = 0; i < first.rank; i++) type->dim[type->rank++] = first.dim[i];
+    return true;
+}
+
+// How many elements to_vector() gives.
+static Ast *length_of_all(Types *t, const Ast *e)
+{
+    const Type first = e->kid[0]->type;
+    bool simple = true;  // a product of products of ... would grow without end
+    for (int i = 0; i < first.rank; i++) simple &= first.dim[i]->depth == 1;
+    Ast *n = first.rank ? first.dim[0] : size_int(t, e->span, 1);
+    if (simple)
+        for (int i = 1; i < first.rank; i++) n = size_op(t, e->span, OP_MUL, n, first.dim[i]);
+    else if (first.rank > 1) {
+        n = size_node(t, AST_CALL, e->span, 1, e->kid[0], NULL);
+        if (n->kind == AST_CALL) n->name = intern("num_elements");
+    }
+    return n;
+}
+
+static bool differ_in_rank(Types *t, const Ast *e)
+{
+    const Type *first = &e->kid[0]->type, *second = &e->kid[1]->type;
+    diag(t->d, e->span, DIAG_E0301, e->name, types_describe(t, first), types_describe(t, second));
+    return false;
+}
+
+// The type of what two arguments are put together to; false: they do not fit.
+static bool together_type(Types *t, const Ast *e, Result result, Type *type)
+{
+    const Type first = e->kid[0]->type, second = e->kid[1]->type;
+    if (result == RESULT_APPEND_ROW) {
+        if (first.rank > 1 || second.rank > 1) return differ_in_rank(t, e);
+        Ast *one = size_int(t, e->span, 1);
+        *type = vector_type(first.base == BASE_INT && second.base == BASE_INT ? BASE_INT : BASE_REAL,
+                            extent_sum(t, first.rank ? first.dim[0] : one, second.rank ? second.dim[0] : one));
+        return true;
+    }
+    if (result == RESULT_APPEND_COL) {  // a vector is a column
+        Ast *one = size_int(t, e->span, 1);
+        if (!types_same_size(t, e->span, first.dim[0], second.dim[0])) return false;
+        *type = matrix_type(first.dim[0], extent_sum(t, first.rank == 2 ? first.dim[1] : one, second.rank == 2 ? second.dim[1] : one));
+        return true;
+    }
+    if (first.rank != second.rank) return differ_in_rank(t, e);
+    if (first.rank == 2 && !types_same_size(t, e->span, first.dim[1], second.dim[1])) return false;
+    *type = matrix_type(first.dim[0], second.dim[0]);
+    return true;
+}
+
 // The type of a call whose arguments fit. `common`: of the elementwise arguments.
 static bool result(Types *t, Ast *e, const Function *f, Type common)
 {
@@ -353,55 +412,15 @@ static bool result(Types *t, Ast *e, const Function *f, Type common)
     case RESULT_REP_VECTOR: type = vector_type(BASE_REAL, e->kid[1]); break;
     case RESULT_REP_ARRAY:
     case RESULT_REP_ARRAY_REAL:
-        if (e->nkids - 1 + first.rank > MAX_RANK) {
-            diag(t->d, e->span, DIAG_E0313, MAX_RANK);
-            return poison(e);
-        }
         type.base = f->result == RESULT_REP_ARRAY ? first.base : BASE_REAL;
-        for (int i = 1; i < e->nkids; i++) type.dim[type.rank++] = e->kid[i];
-        for (int i = 0; i < first.rank; i++) type.dim[type.rank++] = first.dim[i];
+        if (!repeated_type(t, e, &type)) return poison(e);
         break;
-    case RESULT_TO_VECTOR: {
-        bool simple = true;  // a product of products of ... would grow without end
-        for (int i = 0; i < first.rank; i++) simple &= first.dim[i]->depth == 1;
-        Ast *n = first.rank ? first.dim[0] : size_int(t, e->span, 1);
-        if (simple)
-            for (int i = 1; i < first.rank; i++) n = size_op(t, e->span, OP_MUL, n, first.dim[i]);
-        else if (first.rank > 1) {
-            n = size_node(t, AST_CALL, e->span, 1, e->kid[0], NULL);
-            if (n->kind == AST_CALL) n->name = intern("num_elements");
-        }
-        type = vector_type(BASE_REAL, n);
+    case RESULT_TO_VECTOR: type = vector_type(BASE_REAL, length_of_all(t, e)); break;
+    case RESULT_APPEND_ROW:
+    case RESULT_APPEND_COL:
+    case RESULT_BETWEEN:
+        if (!together_type(t, e, f->result, &type)) return poison(e);
         break;
-    }
-    case RESULT_APPEND_ROW: {
-        Type second = e->kid[1]->type;
-        if (first.rank > 1 || second.rank > 1) {
-            diag(t->d, e->span, DIAG_E0301, e->name, types_describe(t, &first), types_describe(t, &second));
-            return poison(e);
-        }
-        Ast *one = size_int(t, e->span, 1);
-        type = vector_type(first.base == BASE_INT && second.base == BASE_INT ? BASE_INT : BASE_REAL,
-                           extent_sum(t, first.rank ? first.dim[0] : one, second.rank ? second.dim[0] : one));
-        break;
-    }
-    case RESULT_APPEND_COL: {  // a vector is a column
-        const Type second = e->kid[1]->type;
-        Ast *one = size_int(t, e->span, 1);
-        if (!types_same_size(t, e->span, first.dim[0], second.dim[0])) return poison(e);
-        type = matrix_type(first.dim[0], extent_sum(t, first.rank == 2 ? first.dim[1] : one, second.rank == 2 ? second.dim[1] : one));
-        break;
-    }
-    case RESULT_BETWEEN: {
-        const Type second = e->kid[1]->type;
-        if (first.rank != second.rank) {
-            diag(t->d, e->span, DIAG_E0301, e->name, types_describe(t, &first), types_describe(t, &second));
-            return poison(e);
-        }
-        if (first.rank == 2 && !types_same_size(t, e->span, first.dim[1], second.dim[1])) return poison(e);
-        type = matrix_type(first.dim[0], second.dim[0]);
-        break;
-    }
     case RESULT_LENGTH_2: type = vector_type(first.base, e->kid[1]); break;
     case RESULT_LENGTH_3: type = vector_type(first.base, e->kid[2]); break;
     case RESULT_LENGTH_ROWS: type = vector_type(first.base, first.dim[0]); break;

@@ -13,6 +13,7 @@ typedef struct BandPlace {
     const Update *update;
     const Band *band;
     Var *B, *k, *E, *A, *h;  // E, A, h: NULL if there is no border
+    Var *x, *z;              // what is drawn, of the chains and of the border
     Expr *row;               // numbers of an element in the band
     int nborder;             // variables
 } BandPlace;
@@ -360,69 +361,75 @@ static int known_size(double times, const Expr *size, int unknown)
     return size->kind == EX_NUM && times * size->number <= BAND_UNROLLED ? (int)(times * size->number) : unknown;
 }
 
-void update_band(Lower *p, const Update *s)
+static void make_arrays(Lower *p, BandPlace *b, const char *stem)
 {
-    const Band *w = s->gaussian.band;
-    const char *stem = block_name(p, s->block, s->nblock);
-    BandPlace b = {.update = s, .band = w, .row = ex_mul2(ex_num(w->lag + 1), w->width)};
-    int ninnovations = w->nchain;
-    if (s->gaussian.innovations) innovation_vars(s->gaussian.innovations, &ninnovations);
-    b.nborder = s->nblock - ninnovations;
-    const bool border = b.nborder > 0;
-    Expr *const band[] = {w->panels, w->length, ex_mul2(b.row, w->width)}, *const chain[] = {w->panels, w->length, w->width},
+    const Band *w = b->band;
+    Expr *const band[] = {w->panels, w->length, ex_mul2(b->row, w->width)}, *const chain[] = {w->panels, w->length, w->width},
                 *const edge[] = {w->panels, w->length, ex_mul2(w->width, w->border)};
-    b.B = work_array(p, ROLE_BLOCK, words(p, "band_%s", stem), 3, band);
-    b.k = work_array(p, ROLE_BLOCK, words(p, "shift_%s", stem), 3, chain);
-    Var *x = w->in_place ? w->var[0] : work_array(p, ROLE_BLOCK, words(p, "joint_%s", stem), 3, chain), *z = NULL;
-    if (border) {
-        const char *name = w->var[w->nchain]->name;
-        b.E = work_array(p, ROLE_BLOCK, words(p, "border_%s", stem), 3, edge);
-        b.A = work_array(p, ROLE_BLOCK, words(p, "precision_%s", name), 3, (Expr *[]){ex_num(1), w->border, w->border});
-        b.h = work_array(p, ROLE_BLOCK, words(p, "shift_%s", name), 2, (Expr *[]){ex_num(1), w->border});
-        z = work_array(p, ROLE_BLOCK, words(p, "joint_%s", name), 1, &w->border);
-    }
+    b->B = work_array(p, ROLE_BLOCK, words(p, "band_%s", stem), 3, band);
+    b->k = work_array(p, ROLE_BLOCK, words(p, "shift_%s", stem), 3, chain);
+    b->x = w->in_place ? w->var[0] : work_array(p, ROLE_BLOCK, words(p, "joint_%s", stem), 3, chain);
+    if (b->nborder == 0) return;
+    const char *name = w->var[w->nchain]->name;
+    b->E = work_array(p, ROLE_BLOCK, words(p, "border_%s", stem), 3, edge);
+    b->A = work_array(p, ROLE_BLOCK, words(p, "precision_%s", name), 3, (Expr *[]){ex_num(1), w->border, w->border});
+    b->h = work_array(p, ROLE_BLOCK, words(p, "shift_%s", name), 2, (Expr *[]){ex_num(1), w->border});
+    b->z = work_array(p, ROLE_BLOCK, words(p, "joint_%s", name), 1, &w->border);
+}
+
+// Zeros, then the terms of the chains and of the border.
+static void collect_band(Lower *p, BandPlace *b, const char *stem, int ninnovations)
+{
+    const Update *s = b->update;
+    const Band *w = b->band;
     bool whole = false;
     for (const BlockTerm *t = s->gaussian.terms; t; t = t->next) whole |= needs_own_array(t->coefficient, &t->loops);
-    comment_update(p, s);
-    note(p, "  %s", s->description->elements);
     Kernel *collect = open_kernel(p, KERNEL_TEAM, words(p, "collect_%s", stem), "wide");
     collect->by_one = whole;
-    BorderPlace edges = border_place(p, s, ninnovations, b.A, b.h, w->border, w->offset + w->nchain);
-    put_fill(p, b.B, (Count){3, {band[0], band[1], band[2]}}, false);
-    put_fill(p, b.k, (Count){3, {chain[0], chain[1], chain[2]}}, false);
-    note_count(p, collect, (Count){3, {band[0], band[1], band[2]}});
-    if (border) {
-        put_fill(p, b.E, (Count){3, {edge[0], edge[1], edge[2]}}, false);
-        put_fill(p, b.A, (Count){2, {w->border, w->border}}, false);
-        put_fill(p, b.h, (Count){1, {w->border}}, false);
+    BorderPlace edges = border_place(p, s, ninnovations, b->A, b->h, w->border, w->offset + w->nchain);
+    const Count band = {3, {w->panels, w->length, ex_mul2(b->row, w->width)}};
+    put_fill(p, b->B, band, false);
+    put_fill(p, b->k, (Count){3, {w->panels, w->length, w->width}}, false);
+    note_count(p, collect, band);
+    if (b->nborder > 0) {
+        put_fill(p, b->E, (Count){3, {w->panels, w->length, ex_mul2(w->width, w->border)}}, false);
+        put_fill(p, b->A, (Count){2, {w->border, w->border}}, false);
+        put_fill(p, b->h, (Count){1, {w->border}}, false);
     }
     put(p, NODE_BARRIER);
     for (const BlockTerm *t = s->gaussian.terms; t; t = t->next)
-        if (on_chain(&b, t->ref[0]) || (t->degree == 2 && on_chain(&b, t->ref[1]))) accumulate_band(p, &b, t);
+        if (on_chain(b, t->ref[0]) || (t->degree == 2 && on_chain(b, t->ref[1]))) accumulate_band(p, b, t);
         else border_entry(p, &edges, t);
-    if (!w->in_place || border) copy_chain(p, &b, w->in_place ? NULL : x, z, true);
+    if (!w->in_place || b->nborder > 0) copy_chain(p, b, w->in_place ? NULL : b->x, b->z, true);
     close_kernel(p);
     launch_team(p, collect);
-    note(p, "The band is factored, the border drawn with the chain integrated out, then the chain given the border");
+}
+
+static void draw_chains(Lower *p, const BandPlace *b, const char *stem)
+{
+    const Band *w = b->band;
     Kernel *draw = open_kernel(p, KERNEL_TEAM, words(p, "draw_%s", stem), "wide");
     Node *d = put(p, NODE_DRAW_BAND);
-    d->band.update = s;
-    d->band.B = b.B;
-    d->band.k = b.k;
-    d->band.E = b.E;
-    d->band.A = b.A;
-    d->band.h = b.h;
-    d->band.x = x;
-    d->band.z = z;
-    d->band.block = known_size(s->gaussian.band->lag, s->gaussian.band->width, 0);
-    d->band.edge = z ? known_size(1, s->gaussian.band->border, -1) : 0;
-    note_count(p, draw, (Count){3, {chain[0], chain[1], chain[2]}});
+    d->band.update = b->update;
+    d->band.B = b->B;
+    d->band.k = b->k;
+    d->band.E = b->E;
+    d->band.A = b->A;
+    d->band.h = b->h;
+    d->band.x = b->x;
+    d->band.z = b->z;
+    d->band.block = known_size(w->lag, w->width, 0);
+    d->band.edge = b->z ? known_size(1, w->border, -1) : 0;
+    note_count(p, draw, (Count){3, {w->panels, w->length, w->width}});
     close_kernel(p);
     launch_team(p, draw);
-    if (w->in_place && !border && !s->gaussian.innovations) return;
-    note(p, "What was drawn jointly, to its places");
+}
+
+static void place_chains(Lower *p, BandPlace *b, const char *stem)
+{
+    const Update *s = b->update;
     Kernel *place = open_kernel(p, KERNEL_TEAM, words(p, "place_%s", stem), "wide");
-    copy_chain(p, &b, w->in_place ? NULL : x, z, false);
+    copy_chain(p, b, b->band->in_place ? NULL : b->x, b->z, false);
     Loops loops;
     Expr *ref, *value;
     for (int k = 0; s->gaussian.innovations && innovation_at(s->gaussian.innovations, k, &loops, &ref, &value); k++) {
@@ -433,4 +440,23 @@ void update_band(Lower *p, const Update *s)
     }
     close_kernel(p);
     launch_team(p, place);
+}
+
+void update_band(Lower *p, const Update *s)
+{
+    const Band *w = s->gaussian.band;
+    const char *stem = block_name(p, s->block, s->nblock);
+    BandPlace b = {.update = s, .band = w, .row = ex_mul2(ex_num(w->lag + 1), w->width)};
+    int ninnovations = w->nchain;
+    if (s->gaussian.innovations) innovation_vars(s->gaussian.innovations, &ninnovations);
+    b.nborder = s->nblock - ninnovations;
+    make_arrays(p, &b, stem);
+    comment_update(p, s);
+    note(p, "  %s", s->description->elements);
+    collect_band(p, &b, stem, ninnovations);
+    note(p, "The band is factored, the border drawn with the chain integrated out, then the chain given the border");
+    draw_chains(p, &b, stem);
+    if (w->in_place && b.nborder == 0 && !s->gaussian.innovations) return;
+    note(p, "What was drawn jointly, to its places");
+    place_chains(p, &b, stem);
 }

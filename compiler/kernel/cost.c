@@ -690,64 +690,63 @@ static Cost count_list(Counter *k, const Node *list)
 
 // ---- launches ----
 
-static void count_launch(Counter *k, const Launch *l, Cost *to)
+// What a routine of the runtime makes of a launch, beside its kernel.
+typedef struct Routine {
+    Cost c;
+    Expr *lane;  // the longest of a lane, on a GPU
+    int launches;
+    bool in_lapack;
+} Routine;
+
+static void count_products(Cost *c, const Launch *l, Expr *rows)
 {
-    Cost c = l->kernel ? count_scope(k, l->kernel->body) : none();
-    Expr *lane = c.lane;
-    int launches = 1;
-    Expr *a = NULL, *b = NULL;
-    for (int i = 0; i < l->nargs; i++)
-        if (l->arg[i].kind == ARG_EXTENT) {
-            if (!a) a = l->arg[i].extent;
-            else if (!b) b = l->arg[i].extent;
-        }
-    Expr *two = ex_num(2), *eight = ex_num(8);
-    bool in_lapack = false;
+    for (int i = 0; i < l->nargs; i++) {
+        const Product *r = l->arg[i].kind == ARG_PRODUCT ? l->arg[i].product : NULL;
+        if (!r) continue;
+        operate(c, expanded(expanded(ex_mul2(ex_num(r->out ? 4 : 2), outputs_of(r)), rows), r->matrix->dim[1]));
+        c->bytes = ex_add2(c->bytes, expanded(expanded(ex_num(8), rows), r->matrix->dim[1]));
+    }
+}
+
+// A draw of n normals by a factor of a matrix of size a.
+static void count_factored(Routine *r, Expr *a, Expr *operations, Expr *n)
+{
+    labour(&r->c, operations, in_library);
+    r->lane = ex_mul2(ex_num(COLUMN), a);
+    draw(&r->c, n, units_of("normal_natural", DRAW).alone);
+    r->in_lapack = true;
+}
+
+static void count_routine(Routine *r, const Launch *l, Expr *a, Expr *b)
+{
+    Cost *c = &r->c;
     switch (l->kind) {
     case LAUNCH_ROWS:
     case LAUNCH_ROWS_AND:
     case LAUNCH_ROWS_ONLY:
-        c = times(c, a);
-        launches = l->kind == LAUNCH_ROWS_ONLY ? 1 : 2;
-        labour(&c, expanded(expanded(ex_num(l->kind == LAUNCH_ROWS_ONLY ? 2 : 4), a), b), by_vector);
-        c.bytes = ex_add2(c.bytes, expanded(expanded(eight, a), b));
+        *c = times(*c, a);
+        r->launches = l->kind == LAUNCH_ROWS_ONLY ? 1 : 2;
+        labour(c, expanded(expanded(ex_num(l->kind == LAUNCH_ROWS_ONLY ? 2 : 4), a), b), by_vector);
+        c->bytes = ex_add2(c->bytes, expanded(expanded(ex_num(8), a), b));
         break;
     case LAUNCH_PRODUCT:
-    case LAUNCH_ROW_PRODUCTS:
-        for (int i = 0; i < l->nargs; i++) {
-            const Product *r = l->arg[i].kind == ARG_PRODUCT ? l->arg[i].product : NULL;
-            if (!r) continue;
-            operate(&c, expanded(expanded(ex_mul2(ex_num(r->out ? 4 : 2), outputs_of(r)), a), r->matrix->dim[1]));
-            c.bytes = ex_add2(c.bytes, expanded(expanded(eight, a), r->matrix->dim[1]));
-        }
-        break;
+    case LAUNCH_ROW_PRODUCTS: count_products(c, l, a); break;
     case LAUNCH_ROW_SUMS:
-        labour(&c, expanded(expanded(two, a), b), by_vector);
-        launches = 2;
-        c.bytes = ex_add2(c.bytes, expanded(expanded(eight, a), b));
-        break;
     case LAUNCH_GRAM:
     case LAUNCH_WEIGHTED_GRAM:
-        labour(&c, ex_mul2(a, ex_pow(b, 2)), in_library);
-        launches = 2;
-        c.bytes = ex_add2(c.bytes, expanded(expanded(eight, a), b));
+        if (l->kind == LAUNCH_ROW_SUMS) labour(c, expanded(expanded(ex_num(2), a), b), by_vector);
+        else labour(c, ex_mul2(a, ex_pow(b, 2)), in_library);
+        r->launches = 2;
+        c->bytes = ex_add2(c->bytes, expanded(expanded(ex_num(8), a), b));
         break;
     case LAUNCH_NORMAL_DENSE:
-    case LAUNCH_NORMAL_DENSE_SCALED:
-        labour(&c, cubed(a, 1.0 / 3), in_library);
-        lane = ex_mul2(ex_num(COLUMN), a);
-        draw(&c, a, units_of("normal_natural", DRAW).alone);
-        in_lapack = true;
-        break;
+    case LAUNCH_NORMAL_DENSE_SCALED: count_factored(r, a, cubed(a, 1.0 / 3), a); break;
     case LAUNCH_NORMAL_ARROW:
     case LAUNCH_NORMAL_ARROW_SCALED:
     case LAUNCH_NORMAL_ROWS:
     case LAUNCH_NORMAL_ROWS_SCALED:
-        labour(&c, ex_add2(ex_mul2(b, ex_pow(a, 2)), cubed(a, 1.0 / 3)), in_library);
-        lane = ex_mul2(ex_num(COLUMN), a);
-        launches = 3;
-        draw(&c, ex_add2(a, b), units_of("normal_natural", DRAW).alone);
-        in_lapack = true;
+        count_factored(r, a, ex_add2(ex_mul2(b, ex_pow(a, 2)), cubed(a, 1.0 / 3)), ex_add2(a, b));
+        r->launches = 3;
         break;
     case LAUNCH_PATTERN:
     case LAUNCH_LIST_ROWS:
@@ -774,10 +773,24 @@ static void count_launch(Counter *k, const Launch *l, Cost *to)
     case LAUNCH_DECIDE:
     case LAUNCH_END: break;
     }
-    c.work = ex_add2(c.work, in_lapack ? ex_add2(ex_num(LAUNCHED), ex_mul2(ex_num(LIBRARY), ex_call2("<=", ex_num(LEAST_LIBRARY), a)))
-                                       : ex_num(LAUNCHED));
-    c.lane = ex_add2(lane, ex_num(launches * LAUNCHED_ON_GPU));
-    add(to, c);
+}
+
+static void count_launch(Counter *k, const Launch *l, Cost *to)
+{
+    Routine r = {.c = l->kernel ? count_scope(k, l->kernel->body) : none(), .launches = 1};
+    r.lane = r.c.lane;
+    Expr *a = NULL, *b = NULL;
+    for (int i = 0; i < l->nargs; i++)
+        if (l->arg[i].kind == ARG_EXTENT) {
+            if (!a) a = l->arg[i].extent;
+            else if (!b) b = l->arg[i].extent;
+        }
+    count_routine(&r, l, a, b);
+    Expr *launched = ex_num(LAUNCHED);
+    if (r.in_lapack) launched = ex_add2(launched, ex_mul2(ex_num(LIBRARY), ex_call2("<=", ex_num(LEAST_LIBRARY), a)));
+    r.c.work = ex_add2(r.c.work, launched);
+    r.c.lane = ex_add2(r.lane, ex_num(r.launches * LAUNCHED_ON_GPU));
+    add(to, r.c);
 }
 
 // Whether what is made under a condition belongs to a route: IF_MANY, IF_FEW (rows not listed) or IF_LISTED.

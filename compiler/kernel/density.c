@@ -298,6 +298,37 @@ static const Update *with_statistics(Lower *p, const Update *s)
     return out;
 }
 
+// The values of an element, each weighed by its density: from which to which, and what keeps the weights.
+static Node *enter_weighing(Lower *p, const Update *s, const Conditional *c, Shared how)
+{
+    Var *v = c->var;
+    Node *n = enter(p, NODE_WEIGH);
+    n->weigh.c = c;
+    n->weigh.element = c->current;
+    n->weigh.first = s->enumerate.lower;
+    n->weigh.last = s->enumerate.upper;
+    n->weigh.marginal = s->marginal;
+    Expr *count = ex_add(3, (Expr *[]){s->enumerate.upper, ex_neg(s->enumerate.lower), ex_num(1)});
+    n->weigh.varies = ex_unknown(count) || ex_reads_response(count);  // how many values there are is known in the sweep only
+    n->weigh.expects = s->does == EXPECTS;
+    n->weigh.again = series_again(p->g, c);
+    n->weigh.few = !n->weigh.expects && are_few(n->weigh.first, n->weigh.last);
+    if (s->does == EXPECTS) {  // an array of probabilities keeps them
+        Expr *at[MAX_RANK + 1];
+        for (int k = 0; k < v->rank; k++) at[k] = ex_index(c->element[k]);
+        at[v->rank] = ex_num(1);
+        n->weigh.weights = s->expected->of[0];
+        n->weigh.at = ex_ref(s->expected->of[0], v->rank + 1, at);
+        if (s->expected->evidence) n->weigh.evidence = ex_ref(s->expected->evidence, v->rank, at);
+    } else if (how == BY_TEAM && !n->weigh.varies) {  // else the choice goes along with the weights, and none is kept
+        // data may leave no value, which is a fault
+        Expr *dim = count->kind == EX_NUM ? count : ex_call2("fmax", count, ex_num(0)), *at = ex_num(1);
+        n->weigh.weights = work_array(p, ROLE_TOTALS, words(p, "weights_%s", v->name), 1, &dim);
+        n->weigh.at = ex_ref(n->weigh.weights, 1, &at);
+    }
+    return n;
+}
+
 void update_density(Lower *p, const Update *s)
 {
     CountChanges changes = {0};
@@ -332,30 +363,7 @@ void update_density(Lower *p, const Update *s)
         put_density(p, pieces, lp, false);
         leave(p, n);
     } else {
-        Node *n = enter(p, NODE_WEIGH);
-        n->weigh.c = c;
-        n->weigh.element = c->current;
-        n->weigh.first = s->enumerate.lower;
-        n->weigh.last = s->enumerate.upper;
-        n->weigh.marginal = s->marginal;
-        Expr *count = ex_add(3, (Expr *[]){s->enumerate.upper, ex_neg(s->enumerate.lower), ex_num(1)});
-        n->weigh.varies = ex_unknown(count) || ex_reads_response(count);  // how many values there are is known in the sweep only
-        n->weigh.expects = s->does == EXPECTS;
-        n->weigh.again = series_again(p->g, c);
-        n->weigh.few = !n->weigh.expects && are_few(n->weigh.first, n->weigh.last);
-        if (s->does == EXPECTS) {  // an array of probabilities keeps them
-            Expr *at[MAX_RANK + 1];
-            for (int k = 0; k < v->rank; k++) at[k] = ex_index(c->element[k]);
-            at[v->rank] = ex_num(1);
-            n->weigh.weights = s->expected->of[0];
-            n->weigh.at = ex_ref(s->expected->of[0], v->rank + 1, at);
-            if (s->expected->evidence) n->weigh.evidence = ex_ref(s->expected->evidence, v->rank, at);
-        } else if (how == BY_TEAM && !n->weigh.varies) {  // else the choice goes along with the weights, and none is kept
-            // data may leave no value, which is a fault
-            Expr *dim = count->kind == EX_NUM ? count : ex_call2("fmax", count, ex_num(0)), *at = ex_num(1);
-            n->weigh.weights = work_array(p, ROLE_TOTALS, words(p, "weights_%s", v->name), 1, &dim);
-            n->weigh.at = ex_ref(n->weigh.weights, 1, &at);
-        }
+        Node *n = enter_weighing(p, s, c, how);
         put_density(p, pieces, lp, true);
         leave(p, n);
         if (c->state) put_assign(p, ASSIGN_SET, place_element(c->state), c->state_is);

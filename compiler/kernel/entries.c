@@ -175,12 +175,12 @@ static bool worth_a_table(const BlockPlace *b, const BlockTerm *t)
     return few[0] || few[1] || within[0] || within[1];
 }
 
-void accumulate(Lower *p, const BlockPlace *b, const BlockTerm *t)
+// The term with what can be summed before the sweep in a statistic.
+static BlockTerm summed_before(Lower *p, const BlockPlace *b, const BlockTerm *t)
 {
-    if (!b->few && in_row_pass(p, t)) return;
-    Keys keys;
+    Keys keys = {0};
     Index *fresh[4];
-    BlockTerm *own = arena_copy(p->g->arena, t, sizeof *t);
+    BlockTerm own = *t;
     bool sums = worth_a_table(b, t) && term_keys(t, &keys, fresh);
     int plain = 0;
     for (int i = 0; i < keys.n; i++) plain += keys.key[i]->kind == EX_INDEX;
@@ -189,13 +189,37 @@ void accumulate(Lower *p, const BlockPlace *b, const BlockTerm *t)
         Expr *h = hoist_sum(&p->statistics, &keys, &t->loops, t->coefficient);
         p->statistics.route = NULL;
         if (h) {
-            for (int r = 0; r < own->degree; r++) own->ref[r] = keys_at(&keys, own->ref[r]);
-            own->coefficient = h;
-            own->loops = (Loops){.n = keys.n};
-            for (int k = 0; k < keys.n; k++) own->loops.index[k] = fresh[k];
+            for (int r = 0; r < own.degree; r++) own.ref[r] = keys_at(&keys, own.ref[r]);
+            own.coefficient = h;
+            own.loops = (Loops){.n = keys.n};
+            for (int k = 0; k < keys.n; k++) own.loops.index[k] = fresh[k];
         }
     }
-    const BlockTerm u = *own;
+    return own;
+}
+
+// Two elements of one array that both vary, and no gather: one lane's mirror image may be another's place, so all places come first,
+// then all images. With a gather, lanes test which places are their own.
+static bool both_vary(const BlockTerm *u)
+{
+    bool both = true;
+    for (int r = 0; r < 2 && both; r++) {
+        bool varies = false;
+        for (int k = 0; k < u->ref[r]->nargs; k++)
+            for (int i = 0; i < u->loops.n; i++)
+                if (ex_mentions_index(u->ref[r]->args[k], u->loops.index[i])) {
+                    varies = true;
+                    both &= u->ref[r]->args[k]->kind == EX_INDEX;
+                }
+        both &= varies;
+    }
+    return both;
+}
+
+void accumulate(Lower *p, const BlockPlace *b, const BlockTerm *t)
+{
+    if (!b->few && in_row_pass(p, t)) return;
+    const BlockTerm u = summed_before(p, b, t);
     Expr *value = u.coefficient;
     bool mirrored = u.degree == 2 && u.ref[0] != u.ref[1] && !is_arrow(b, u.ref[0]->var) && !is_arrow(b, u.ref[1]->var);
     if (b->entries) {  // both places of a pair, and twice the diagonal, are the runtime's to make
@@ -219,19 +243,7 @@ void accumulate(Lower *p, const BlockPlace *b, const BlockTerm *t)
             target[n] = u.ref[r]->args[k];
             extent[n++] = u.ref[r]->var->dim[k];
         }
-    // Two elements of one array that both vary, and no gather: one lane's mirror image may be another's place, so all places come first,
-    // then all images. With a gather, lanes test which places are their own.
-    bool both = mirrored && u.ref[0]->var == u.ref[1]->var && p->open->kind == KERNEL_TEAM;
-    for (int r = 0; r < 2 && both; r++) {
-        bool varies = false;
-        for (int k = 0; k < u.ref[r]->nargs; k++)
-            for (int i = 0; i < u.loops.n; i++)
-                if (ex_mentions_index(u.ref[r]->args[k], u.loops.index[i])) {
-                    varies = true;
-                    both &= u.ref[r]->args[k]->kind == EX_INDEX;
-                }
-        both &= varies;
-    }
+    const bool both = mirrored && u.ref[0]->var == u.ref[1]->var && p->open->kind == KERNEL_TEAM && both_vary(&u);
     for (int side = both; side <= (both ? 2 : 0); side++) {
         Node *sum = enter_entries(p, &u.loops, n, target, extent);
         put_entry(p, b, &u, mirrored, side, value);

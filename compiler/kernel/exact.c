@@ -259,25 +259,38 @@ static const Update *take_cumulated(Lower *p, const Update *s, Cumulated *before
     return out;
 }
 
-void update_exact(Lower *p, const Update *s)
+// What the natural parameters of elements are sums of, by how each part is made.
+typedef struct NaturalSums {
+    Expr *closed[MAX_NATURAL];    // statistics, and parts without a loop
+    Var *array[MAX_NATURAL];      // of parts scattered before the draws
+    PartList inlined, scattered;  // row by row: at the draw of each element; before the draws
+    Routed *routed;               // from statistics or row by row, as rows are many or few
+    Cumulated before, beyond;     // of rows that begin at an element or before, and that reach it
+} NaturalSums;
+
+static void scatter_part(Lower *p, const Conditional *c, Part *q, NaturalSums *to)
 {
-    Cumulated before = {0}, beyond = {0};  // of rows that begin at an element or before, and that reach it
-    s = take_cumulated(p, s, &before, &beyond);
-    Conditional *c = s->conditional;
-    Var *v = c->var;
-    // Parts that stay sums over rows: scattered into work arrays before the draws.
-    Var *array[MAX_NATURAL] = {0};
-    Expr *closed[MAX_NATURAL], **sum[MAX_NATURAL];
+    if (!to->array[q->which]) {
+        const Natural *n = c->family->natural;
+        for (int k = 0; k < q->which; k++) n = n->next;
+        to->array[q->which] = work_array(p, ROLE_TOTALS, words(p, "%s_%s", c->var->name, n->name), c->var->rank, c->var->dim);
+    }
+    add_part(p, &to->scattered, q);
+}
+
+// Parts that stay sums over rows are scattered into work arrays before the draws.
+static void sort_parts(Lower *p, const Update *s, NaturalSums *to)
+{
+    const Conditional *c = s->conditional;
+    Expr **sum[MAX_NATURAL];
     int nparts = 0, nclosed[MAX_NATURAL] = {0};
     for (const Part *q = c->natural; q; q = q->next) nparts++;
     for (int k = 0; k < MAX_NATURAL; k++) sum[k] = NEW_N(p->g->arena, Expr *, nparts + 1);
-    PartList inlined = {0}, scattered = {0};
-    // sums that are made from statistics or row by row, as rows are many or few
-    Routed *routed = NULL, **last_routed = &routed;
+    Routed **last_routed = &to->routed;
     for (Part *q = c->natural; q; q = q->next) {
         const Rows *rows = q->scatter ? NULL : rows_of_factor(p, q->factor);
         p->statistics.route = rows;
-        const bool stays = s->imputes || ex_mentions(q->value, v) || better_by_rows(p, c, q);
+        const bool stays = s->imputes || ex_mentions(q->value, c->var) || better_by_rows(p, c, q);
         Expr *h = stays ? NULL : hoisted_part(p, c, q);
         p->statistics.route = NULL;
         if (h && rows && reads_square(h)) {
@@ -287,31 +300,97 @@ void update_exact(Lower *p, const Update *s)
             continue;
         }
         if (h && rows) h = hoisted_part(p, c, q);  // the statistics are needed by either route
-        if (h) {
-            sum[q->which][nclosed[q->which]++] = h;
-            continue;
-        }
-        if (q->scatter) {
-            if (!array[q->which]) {
-                const Natural *n = c->family->natural;
-                for (int k = 0; k < q->which; k++) n = n->next;
-                array[q->which] = work_array(p, ROLE_TOTALS, words(p, "%s_%s", v->name, n->name), v->rank, v->dim);
-            }
-            add_part(p, &scattered, q);
-        } else if (q->loops.n == 0 && !q->loops.guard) sum[q->which][nclosed[q->which]++] = q->value;
-        else add_part(p, &inlined, q);
+        if (h) sum[q->which][nclosed[q->which]++] = h;
+        else if (q->scatter) scatter_part(p, c, q, to);
+        else if (q->loops.n == 0 && !q->loops.guard) sum[q->which][nclosed[q->which]++] = q->value;
+        else add_part(p, &to->inlined, q);
     }
-    for (int k = 0; k < MAX_NATURAL; k++) closed[k] = ex_add(nclosed[k], sum[k]);
-    if (scattered.n) {
+    for (int k = 0; k < MAX_NATURAL; k++) to->closed[k] = ex_add(nclosed[k], sum[k]);
+}
+
+static void put_sums_before(Lower *p, const Conditional *c, const NaturalSums *from)
+{
+    const Var *v = c->var;
+    if (from->scattered.n) {
         note(p, "Sums over rows for each element of %s, before they are drawn", v->name);
-        lower_scattered(p, c, &scattered, array, words(p, "sums_%s", v->name));
+        lower_scattered(p, c, &from->scattered, from->array, words(p, "sums_%s", v->name));
     }
     for (int side = 0; side < 2; side++) {
-        Cumulated *of = side ? &beyond : &before;
+        const Cumulated *of = side ? &from->beyond : &from->before;
         if (!of->parts.n) continue;
         note(p, side ? "Sums over the rows whose last element of %s it is" : "Sums over the rows whose first element of %s it is", v->name);
         lower_scattered(p, c, &of->parts, of->array, words(p, side ? "sums_%s_to" : "sums_%s_from", v->name));
     }
+}
+
+// The k-th natural parameter of the element, but for the parts that are added row by row.
+static Expr *known_sum(const Conditional *c, const NaturalSums *from, int k)
+{
+    Expr *e = from->closed[k];
+    if (from->array[k]) e = ex_add2(e, ex_ref(from->array[k], c->var->rank, c->current->args));
+    for (int side = 0; side < 2; side++) {
+        Var *totals = (side ? &from->beyond : &from->before)->array[k];
+        if (!totals) continue;
+        Expr *key = ex_index(c->element[0]);
+        Index *m = index_new(intern("m"), ex_num(1), c->var->dim[0]);
+        Expr *at = ex_index(m), *counts = side ? ex_call2("<=", key, at) : ex_call2("<=", at, key);
+        e = ex_add2(e, ex_reduce("sum", m, m->lo, m->hi, ex_call3("if_else", counts, ex_ref(totals, 1, &at), ex_num(0))));
+    }
+    return e;
+}
+
+// The natural parameters of an element, into names. Parts with the same loops share them.
+static void put_natural(Lower *p, const Conditional *c, const NaturalSums *from, Textbook *by_law, Var **natural)
+{
+    Expr *times[MAX_NATURAL];  // what goes into them is multiplied by these
+    int k = 0;
+    for (const Natural *n = c->family->natural; n; n = n->next, k++) {
+        Expr *e = known_sum(c, from, k);
+        bool more = false;
+        for (int i = 0; i < from->inlined.n; i++) more |= from->inlined.part[i]->which == k;
+        for (const Routed *r = from->routed; r; r = r->next) more |= r->part->which == k;
+        times[k] = ex_num(1);
+        if (by_law->draw) {
+            natural[k] = put_textbook(p, by_law, k, e, more, &times[k]);
+            continue;
+        }
+        natural[k] = local_named(p->g->arena, words(p, "%s_%s", n->name, c->var->name));
+        put_let(p, NULL, natural[k], e, more ? "wide" : p->open->number)->let.grows = more;
+    }
+    bool *done = NEW_N(p->g->arena, bool, from->inlined.n + 1);
+    for (int i = 0; i < from->inlined.n; i++) {
+        if (done[i]) continue;
+        const Part *first = from->inlined.part[i];
+        Node *sum = enter_part(p, &first->loops);
+        for (int j = i; j < from->inlined.n; j++) {
+            const Part *q = from->inlined.part[j];
+            if (done[j] || !same_loops(q, first)) continue;
+            done[j] = true;
+            put_assign(p, ASSIGN_ADD, place_local(natural[q->which]), ex_mul2(times[q->which], q->value));
+        }
+        leave(p, sum);
+    }
+    for (const Routed *r = from->routed; r; r = r->next) put_routed(p, r, natural[r->part->which], times[r->part->which]);
+}
+
+// What the pass over rows gets of the element: weights of its row in sums over rows.
+static void put_weights(Lower *p, const Update *s)
+{
+    const RowSum *r = fused_sum(p, s);
+    Expr *element = ex_index(s->conditional->element[0]);
+    Node *back = put(p, NODE_RETURN);
+    back->row.weight = r ? ex_replace_index(r->weight, r->row, element) : ex_num(0);
+    back->row.square = r && r->square ? ex_replace_index(r->square, r->row, element) : NULL;
+}
+
+void update_exact(Lower *p, const Update *s)
+{
+    NaturalSums sums = {0};
+    s = take_cumulated(p, s, &sums.before, &sums.beyond);
+    Conditional *c = s->conditional;
+    Var *v = c->var;
+    sort_parts(p, s, &sums);
+    put_sums_before(p, c, &sums);
     comment_update(p, s);
     RowDot dot = {0};
     row_dot(p, s, &dot);
@@ -333,52 +412,11 @@ void update_exact(Lower *p, const Update *s)
     }
     put_exists(p, &opened, how, exists_at(v, c->element));
     Textbook by_law = textbook_of(p, s, kernel);
-    Var *natural[MAX_NATURAL];  // what sums go into, times these
-    Expr *times[MAX_NATURAL];
-    int k = 0;
-    for (const Natural *n = c->family->natural; n; n = n->next, k++) {
-        Expr *e = closed[k];
-        if (array[k]) e = ex_add2(e, ex_ref(array[k], v->rank, c->current->args));
-        for (int side = 0; side < 2; side++) {
-            Var *totals = (side ? &beyond : &before)->array[k];
-            if (!totals) continue;
-            Expr *key = ex_index(c->element[0]);
-            Index *m = index_new(intern("m"), ex_num(1), v->dim[0]);
-            Expr *at = ex_index(m), *counts = side ? ex_call2("<=", key, at) : ex_call2("<=", at, key);
-            e = ex_add2(e, ex_reduce("sum", m, m->lo, m->hi, ex_call3("if_else", counts, ex_ref(totals, 1, &at), ex_num(0))));
-        }
-        bool more = false;
-        for (int i = 0; i < inlined.n; i++) more |= inlined.part[i]->which == k;
-        for (const Routed *r = routed; r; r = r->next) more |= r->part->which == k;
-        times[k] = ex_num(1);
-        if (by_law.draw) {
-            natural[k] = put_textbook(p, &by_law, k, e, more, &times[k]);
-            continue;
-        }
-        natural[k] = local_named(p->g->arena, words(p, "%s_%s", n->name, v->name));
-        put_let(p, NULL, natural[k], e, more ? "wide" : kernel->number)->let.grows = more;
-    }
-    bool *done = NEW_N(p->g->arena, bool, inlined.n + 1);
-    for (int i = 0; i < inlined.n; i++) {  // parts with the same loops share them
-        if (done[i]) continue;
-        Node *sum = enter_part(p, &inlined.part[i]->loops);
-        for (int j = i; j < inlined.n; j++) {
-            if (done[j] || !same_loops(inlined.part[j], inlined.part[i])) continue;
-            done[j] = true;
-            put_assign(p, ASSIGN_ADD, place_local(natural[inlined.part[j]->which]),
-                       ex_mul2(times[inlined.part[j]->which], inlined.part[j]->value));
-        }
-        leave(p, sum);
-    }
-    for (const Routed *r = routed; r; r = r->next) put_routed(p, r, natural[r->part->which], times[r->part->which]);
+    Var *natural[MAX_NATURAL];
+    put_natural(p, c, &sums, &by_law, natural);
     put_textbook_later(p, &by_law);
     put_draw(p, s, how, natural, &by_law);
-    if (how == BY_ROW) {
-        const RowSum *r = fused_sum(p, s);
-        Node *back = put(p, NODE_RETURN);
-        back->row.weight = r ? ex_replace_index(r->weight, r->row, ex_index(c->element[0])) : ex_num(0);
-        back->row.square = r && r->square ? ex_replace_index(r->square, r->row, ex_index(c->element[0])) : NULL;
-    }
+    if (how == BY_ROW) put_weights(p, s);
     leave_elements(p, &opened);
     close_kernel(p);
     launch_elements(p, s, how, &dot, kernel);

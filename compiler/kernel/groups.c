@@ -108,6 +108,26 @@ static bool places_by_group(Share *s, Node *list, Expr *key, Index *row, Index *
     return !n.left;
 }
 
+// A total for each value, and what adds to it in a row; totals: these at 0, *last: their end.
+static Node *start_totals(Share *s, Node *rows, int count, Expr *const *value, Var **total, Node **totals, Node ***last)
+{
+    Node *adds = NULL;
+    *totals = NULL;
+    *last = totals;
+    for (int k = 0; k < count; k++) {
+        total[k] = local_new(s->a, intern(arena_printf(s->a, "total%d", ++s->temporaries)));
+        **last = start_total(s, total[k]);
+        *last = &(**last)->next;
+        rows->loop.total[rows->loop.ntotals++] = total[k];
+    }
+    for (int k = count - 1; k >= 0; k--) {
+        Node *add = add_value(s, total[k], value[k]);
+        add->next = adds;
+        adds = add;
+    }
+    return adds;
+}
+
 Node *by_group(Share *s, const Node *sum)
 {
     const Loops *l = &sum->nest.loops;
@@ -141,18 +161,8 @@ Node *by_group(Share *s, const Node *sum)
     if (!places_by_group(s, lane->body, target[at], i, group)) return NULL;
     const Order *o = order_of(s, i, target[at], guard, extent);
     Var *total[4];
-    Node *rows = loop_over(s, SHARE_ROWS, i, NULL), *adds = NULL, *totals = NULL, **last = &totals;
-    for (int k = 0; k < count; k++) {
-        total[k] = local_new(s->a, intern(arena_printf(s->a, "total%d", ++s->temporaries)));
-        *last = start_total(s, total[k]);
-        last = &(*last)->next;
-        rows->loop.total[rows->loop.ntotals++] = total[k];
-    }
-    for (int k = count - 1; k >= 0; k--) {
-        Node *add = add_value(s, total[k], value[k]);
-        add->next = adds;
-        adds = add;
-    }
+    Node *rows = loop_over(s, SHARE_ROWS, i, NULL), *totals, **last;
+    Node *adds = start_totals(s, rows, count, value, total, &totals, &last);
     within.guard = !guard && within.n ? l->guard : NULL;
     rows->loop.order = o;
     rows->body = in_order(s, &within, 0, adds, NULL);

@@ -316,38 +316,51 @@ static void update_listed(Lower *p, BlockPlace *b, Var *x, Var *scale, int ndens
     p->launches = of_update;
 }
 
+// Where the scale of the block's own law is drawn with it: a scale move's, or that of squares which its rows return; NULL: nowhere.
+static Var *scale_of(Lower *p, const Update *s)
+{
+    const RowSum *squares = fused_squares(p, s);
+    if (squares) return squares->scale;
+    if (!s->gaussian.scaled) return NULL;
+    return work_array(p, ROLE_TUNING, words(p, "scale_of_%s", s->gaussian.scaled_latent->var->name), 1, (Expr *[]){ex_num(3)});
+}
+
+static void note_scale(Lower *p, const Update *s)
+{
+    if (!s->gaussian.scaled) return;
+    note(p, "  the scale of %s is drawn together with it: its square is gamma(count/2, (sum of squares - %s'%s^-1 %s)/2) (Liu and Wu 1999)",
+         s->gaussian.scaled_latent->var->name, s->description->h, s->description->J, s->description->h);
+}
+
+static bool any_own_array(const Update *s)
+{
+    bool any = false;
+    for (const BlockTerm *t = s->gaussian.terms; t; t = t->next) any |= needs_own_array(t->coefficient, &t->loops);
+    return any;
+}
+
 // Several plates: the kernel goes through the entries of the precision, which the runtime keeps (runtime/backends/sparse.h).
 static void update_sparse(Lower *p, const Update *s)
 {
     BlockPlace b = {.update = s};
     const Var *first = s->block[0];
+    const char *stem = block_name(p, s->block, s->nblock);
     Expr *size = ex_num(0);
     for (int i = 0; i < s->nblock; i++) size = ex_add2(size, size_of(s->block[i], 0));
-    b.entries = fresh_var(&p->names, words(p, "entries_%s", block_name(p, s->block, s->nblock)), VAR_SUM);
+    b.entries = fresh_var(&p->names, words(p, "entries_%s", stem), VAR_SUM);
     b.entries->rank = 2;
     b.entries->dim[0] = b.entries->dim[1] = size;
     b.entries->lowered.pattern = s->gaussian.sparse;
-    b.h = work_array(p, ROLE_SYSTEM, words(p, "joint_shift_%s", block_name(p, s->block, s->nblock)), 1, &size);
-    Var *x = s->nblock == 1 ? s->block[0] : work_array(p, ROLE_BLOCK, words(p, "joint_%s", block_name(p, s->block, s->nblock)), 1, &size);
-    const RowSum *squares = fused_squares(p, s);
-    Var *scale = squares ? squares->scale
-                 : s->gaussian.scaled
-                     ? work_array(p, ROLE_TUNING, words(p, "scale_of_%s", s->gaussian.scaled_latent->var->name), 1, (Expr *[]){ex_num(3)})
-                     : NULL;
+    b.h = work_array(p, ROLE_SYSTEM, words(p, "joint_shift_%s", stem), 1, &size);
+    Var *x = s->nblock == 1 ? s->block[0] : work_array(p, ROLE_BLOCK, words(p, "joint_%s", stem), 1, &size);
+    Var *scale = scale_of(p, s);
     update_row_sums(p, s);
     comment_update(p, s);
     note(p, "  its precision is sparse: each entry is listed with its place, one on the diagonal by its half");
-    if (s->gaussian.scaled)
-        note(
-            p,
-            "  the scale of %s is drawn together with it: its square is gamma(count/2, (sum of squares - %s'%s^-1 %s)/2) (Liu and Wu 1999)",
-            s->gaussian.scaled_latent->var->name, s->description->h, s->description->J, s->description->h);
+    note_scale(p, s);
     b.h->lowered.pattern = s->gaussian.sparse;
-    bool whole = false;
-    for (const BlockTerm *t = s->gaussian.terms; t; t = t->next) whole |= needs_own_array(t->coefficient, &t->loops);
-    const bool by_lanes = !whole && !s->gaussian.listed && !s->gaussian.proposal;  // on a GPU
-    Kernel *collect =
-        open_kernel(p, by_lanes ? KERNEL_TEAM : KERNEL_ONCE, words(p, "entries_%s", block_name(p, s->block, s->nblock)), "wide");
+    const bool by_lanes = !any_own_array(s) && !s->gaussian.listed && !s->gaussian.proposal;  // on a GPU
+    Kernel *collect = open_kernel(p, by_lanes ? KERNEL_TEAM : KERNEL_ONCE, words(p, "entries_%s", stem), "wide");
     collect->terms = by_lanes ? s->gaussian.sparse : 0;
     put_offsets(p, &b, s->nblock, size);
     put_fill(p, b.h, (Count){1, {local_ref(b.n)}}, false);
@@ -376,124 +389,150 @@ static void update_sparse(Lower *p, const Update *s)
     with_number(l, s->gaussian.most_work);
     with_number(l, by_lanes);
     p->launches = of_update;
-    if (s->nblock > 1) put_places(p, s, x, s->nblock, words(p, "place_all_%s", block_name(p, s->block, s->nblock)));
+    if (s->nblock > 1) put_places(p, s, x, s->nblock, words(p, "place_all_%s", stem));
     if (scale) put_rescale(p, s, scale, "rescale_all");
+}
+
+// A block whose precision is an array: the sizes of its parts, and the arrays beside those of BlockPlace.
+typedef struct DenseBlock {
+    BlockPlace b;
+    const char *stem;
+    int ndense;          // variables before the effects
+    Expr *batch, *size;  // how many matrices, how large
+    const Var *effects;  // of an arrow: independent given the others; or NULL
+    Expr *neffects;
+    bool by_lanes, direct;  // a matrix for each element; the first variable is the vector that is drawn
+    Var *x, *scale;
+} DenseBlock;
+
+// Blocks in place of a larger one may have their first variables in common: each has the name and the random numbers of its plate.
+static const Var *streams_of(const Update *s) { return s->joint < 0 && s->gaussian.arrow ? s->block[s->nblock - 1] : s->block[0]; }
+
+static DenseBlock dense_block(Lower *p, const Update *s)
+{
+    DenseBlock d = {.b = {.update = s}, .stem = block_name(p, s->block, s->nblock), .ndense = s->nblock - s->gaussian.arrow};
+    BlockPlace *b = &d.b;
+    d.size = ex_num(0);
+    for (int i = 0; i < d.ndense; i++) d.size = ex_add2(d.size, size_of(s->block[i], s->gaussian.nbatch));
+    Var *first = s->block[0];
+    d.effects = s->gaussian.arrow ? s->block[s->nblock - 1] : NULL;
+    d.batch = ex_num(1);
+    d.neffects = d.effects ? size_of(d.effects, 0) : NULL;
+    for (int k = 0; k < s->gaussian.nbatch; k++) d.batch = ex_mul2(d.batch, first->dim[k]);
+    d.by_lanes = s->gaussian.nbatch || s->gaussian.on_plane;
+    const ArrayRole matrices = d.by_lanes ? ROLE_BLOCK : ROLE_SYSTEM;  // one for each element is factored by a lane
+    b->J = work_array(p, matrices, words(p, "precision_%s", d.stem), 3, (Expr *[]){d.batch, d.size, d.size});
+    b->h = work_array(p, matrices, words(p, "shift_%s", d.stem), 2, (Expr *[]){d.batch, d.size});
+    if (d.effects) {
+        b->E = work_array(p, ROLE_BLOCK, words(p, "coupling_%s", d.effects->name), 2, (Expr *[]){d.neffects, d.size});
+        b->D = work_array(p, ROLE_BLOCK, words(p, "precision_%s", d.effects->name), 1, &d.neffects);
+        b->k = work_array(p, ROLE_BLOCK, words(p, "shift_%s", d.effects->name), 1, &d.neffects);
+    }
+    d.direct = d.ndense == 1;
+    d.x = d.direct || d.by_lanes ? first : work_array(p, ROLE_BLOCK, words(p, "joint_%s", d.stem), 1, &d.size);
+    d.scale = scale_of(p, s);
+    return d;
+}
+
+// The draw where rows are fewer than coefficients: by a matrix of the rows.
+static void update_few_rows(Lower *p, DenseBlock *d)
+{
+    BlockPlace *b = &d->b;
+    const Update *s = b->update;
+    const Rows *rows = s->gaussian.rows;
+    b->rows = work_array(p, ROLE_SYSTEM, words(p, "rows_of_%s", d->stem), 2, (Expr *[]){rows->count, d->size});
+    b->y = work_array(p, ROLE_BLOCK, words(p, "target_%s", d->stem), 1, (Expr *[]){rows->count});
+    b->diagonal = work_array(p, ROLE_BLOCK, words(p, "diagonal_%s", d->stem), 1, &d->size);
+    const Var *system = work_array(p, ROLE_SYSTEM, words(p, "system_%s", d->stem), 2, (Expr *[]){rows->count, rows->count});  // is factored
+    note(p, "%s with fewer rows than coefficients (Bhattacharya et al. 2016): precision D + R'R, rows of R and targets over their sd",
+         s->description->what);
+    Kernel *collect = open_kernel(p, KERNEL_TEAM, words(p, "collect_rows_%s", d->stem), "wide");
+    collect_rows(p, b, d->x, d->ndense, d->size);
+    if (d->scale) put_squares(p, s, d->scale);
+    close_kernel(p);
+    if (rows->listed) update_listed(p, b, d->x, d->scale, d->ndense, d->size);
+    p->when_rows = rows;
+    p->when = rows->listed ? IF_SYSTEM : IF_FEW;
+    launch_team(p, collect);
+    Launch *l = launch_normal(p, d->scale ? LAUNCH_NORMAL_ROWS_SCALED : LAUNCH_NORMAL_ROWS, s->block[0]);
+    with_extent(l, rows->count);
+    with_extent(l, d->size);
+    const Var *names[] = {b->diagonal, b->h, b->rows, b->y, system, d->x, d->scale};
+    for (int i = 0; i < 7 && names[i]; i++) with_name(l, names[i]);
+    p->when = IF_MANY;
+}
+
+// The precision and the linear part: zeros, terms, sums that rows have made.
+static Kernel *put_collect(Lower *p, DenseBlock *d)
+{
+    BlockPlace *b = &d->b;
+    const Update *s = b->update;
+    Kernel *collect = open_kernel(p, KERNEL_TEAM, words(p, "collect_%s", d->stem), "wide");
+    collect->by_one = any_own_array(s);
+    put_offsets(p, b, d->ndense, d->size);
+    Expr *n = local_ref(b->n);
+    put_fill(p, b->J, (Count){3, {d->batch, n, n}}, false);
+    put_fill(p, b->h, (Count){2, {d->batch, n}}, false);
+    note_count(p, collect, (Count){3, {d->batch, d->size, d->size}});
+    if (d->effects) {
+        put_fill(p, b->D, (Count){1, {d->neffects}}, false);
+        put_fill(p, b->k, (Count){1, {d->neffects}}, false);
+        put_fill(p, b->E, (Count){2, {d->neffects, n}}, false);
+        note_count(p, collect, (Count){2, {d->neffects, d->size}});
+    }
+    put_barrier(p);
+    for (const BlockTerm *t = s->gaussian.terms; t; t = t->next) accumulate(p, b, t);
+    add_row_sums(p, b);
+    if (!d->direct && !d->by_lanes) copy_block(p, s, d->x, d->ndense, true);
+    if (d->scale) put_squares(p, s, d->scale);
+    close_kernel(p);
+    return collect;
+}
+
+static void launch_dense(Lower *p, const DenseBlock *d)
+{
+    static const LaunchKind kinds[2][2] = {{LAUNCH_NORMAL_DENSE, LAUNCH_NORMAL_DENSE_SCALED},
+                                           {LAUNCH_NORMAL_ARROW, LAUNCH_NORMAL_ARROW_SCALED}};
+    const BlockPlace *b = &d->b;
+    Launch *l = launch_normal(p, kinds[d->effects != NULL][d->scale != NULL], streams_of(b->update));
+    with_extent(l, d->size);
+    with_name(l, b->J);
+    with_name(l, b->h);
+    with_name(l, d->x);
+    if (d->effects) {
+        with_extent(l, d->neffects);
+        with_name(l, b->D);
+        with_name(l, b->E);
+        with_name(l, b->k);
+        with_name(l, d->effects);
+    }
+    if (d->scale) with_name(l, d->scale);
+}
+
+static void update_dense(Lower *p, const Update *s)
+{
+    DenseBlock d = dense_block(p, s);
+    if (s->gaussian.rows) update_few_rows(p, &d);
+    update_row_sums(p, s);
+    comment_update(p, s);
+    if (d.effects) note(p, "  the elements of %s are independent given the others: an arrow", d.effects->name);
+    note_scale(p, s);
+    const Kernel *collect = put_collect(p, &d);
+    launch_team(p, collect);
+    if (d.by_lanes) {
+        draw_each(p, s, d.b.J, d.b.h, d.size, collect->name);
+        return;
+    }
+    launch_dense(p, &d);
+    p->when = ALWAYS;
+    if (!d.direct) put_places(p, s, d.x, d.ndense, words(p, "place_%s", d.stem));
+    if (d.scale) put_rescale(p, s, d.scale, "rescale");
 }
 
 void update_gaussian(Lower *p, const Update *s)
 {
-    if (s->gaussian.sparse) {
-        update_sparse(p, s);
-        return;
-    }
-    if (s->gaussian.diagonal) {
-        update_diagonal(p, s);
-        return;
-    }
-    if (s->gaussian.band) {
-        update_band(p, s);
-        return;
-    }
-    BlockPlace b = {.update = s};
-    // Blocks in place of a larger one may have their first variables in common: each has the name and the random numbers of its
-    // plate.
-    const Var *own = s->joint < 0 && s->gaussian.arrow ? s->block[s->nblock - 1] : s->block[0];
-    const char *stem = block_name(p, s->block, s->nblock);
-    const int ndense = s->nblock - s->gaussian.arrow;
-    Expr *size = ex_num(0);
-    for (int i = 0; i < ndense; i++) size = ex_add2(size, size_of(s->block[i], s->gaussian.nbatch));
-    Var *system = NULL;  // with few rows: the matrix that is factored
-    Var *first = s->block[0], *effects = s->gaussian.arrow ? s->block[s->nblock - 1] : NULL;
-    Expr *batch = ex_num(1), *neffects = effects ? size_of(effects, 0) : NULL;
-    for (int k = 0; k < s->gaussian.nbatch; k++) batch = ex_mul2(batch, first->dim[k]);
-    const bool by_lanes = s->gaussian.nbatch || s->gaussian.on_plane;
-    const ArrayRole matrices = by_lanes ? ROLE_BLOCK : ROLE_SYSTEM;  // one for each element is factored by a lane
-    b.J = work_array(p, matrices, words(p, "precision_%s", stem), 3, (Expr *[]){batch, size, size});
-    b.h = work_array(p, matrices, words(p, "shift_%s", stem), 2, (Expr *[]){batch, size});
-    if (effects) {
-        b.E = work_array(p, ROLE_BLOCK, words(p, "coupling_%s", effects->name), 2, (Expr *[]){neffects, size});
-        b.D = work_array(p, ROLE_BLOCK, words(p, "precision_%s", effects->name), 1, &neffects);
-        b.k = work_array(p, ROLE_BLOCK, words(p, "shift_%s", effects->name), 1, &neffects);
-    }
-    const bool direct = ndense == 1;
-    Var *x = direct || by_lanes ? first : work_array(p, ROLE_BLOCK, words(p, "joint_%s", stem), 1, &size);
-    const RowSum *squares = fused_squares(p, s);
-    Var *scale = squares ? squares->scale
-                 : s->gaussian.scaled
-                     ? work_array(p, ROLE_TUNING, words(p, "scale_of_%s", s->gaussian.scaled_latent->var->name), 1, (Expr *[]){ex_num(3)})
-                     : NULL;
-    bool whole = false;
-    for (const BlockTerm *t = s->gaussian.terms; t; t = t->next) whole |= needs_own_array(t->coefficient, &t->loops);
-    if (s->gaussian.rows) {
-        b.rows = work_array(p, ROLE_SYSTEM, words(p, "rows_of_%s", stem), 2, (Expr *[]){s->gaussian.rows->count, size});
-        b.y = work_array(p, ROLE_BLOCK, words(p, "target_%s", stem), 1, (Expr *[]){s->gaussian.rows->count});
-        b.diagonal = work_array(p, ROLE_BLOCK, words(p, "diagonal_%s", stem), 1, &size);
-        system = work_array(p, ROLE_SYSTEM, words(p, "system_%s", stem), 2, (Expr *[]){s->gaussian.rows->count, s->gaussian.rows->count});
-        note(p, "%s with fewer rows than coefficients (Bhattacharya et al. 2016): precision D + R'R, rows of R and targets over their sd",
-             s->description->what);
-        Kernel *collect = open_kernel(p, KERNEL_TEAM, words(p, "collect_rows_%s", stem), "wide");
-        collect_rows(p, &b, x, ndense, size);
-        if (scale) put_squares(p, s, scale);
-        close_kernel(p);
-        if (s->gaussian.rows->listed) update_listed(p, &b, x, scale, ndense, size);
-        p->when_rows = s->gaussian.rows;
-        p->when = s->gaussian.rows->listed ? IF_SYSTEM : IF_FEW;
-        launch_team(p, collect);
-        Launch *l = launch_normal(p, scale ? LAUNCH_NORMAL_ROWS_SCALED : LAUNCH_NORMAL_ROWS, first);
-        with_extent(l, s->gaussian.rows->count);
-        with_extent(l, size);
-        const Var *names[] = {b.diagonal, b.h, b.rows, b.y, system, x, scale};
-        for (int i = 0; i < 7 && names[i]; i++) with_name(l, names[i]);
-        p->when = IF_MANY;
-    }
-    update_row_sums(p, s);
-    comment_update(p, s);
-    if (effects) note(p, "  the elements of %s are independent given the others: an arrow", effects->name);
-    if (s->gaussian.scaled)
-        note(
-            p,
-            "  the scale of %s is drawn together with it: its square is gamma(count/2, (sum of squares - %s'%s^-1 %s)/2) (Liu and Wu 1999)",
-            s->gaussian.scaled_latent->var->name, s->description->h, s->description->J, s->description->h);
-    Kernel *collect = open_kernel(p, KERNEL_TEAM, words(p, "collect_%s", stem), "wide");
-    collect->by_one = whole;
-    put_offsets(p, &b, ndense, size);
-    Expr *n = local_ref(b.n);
-    put_fill(p, b.J, (Count){3, {batch, n, n}}, false);
-    put_fill(p, b.h, (Count){2, {batch, n}}, false);
-    note_count(p, collect, (Count){3, {batch, size, size}});
-    if (effects) {
-        put_fill(p, b.D, (Count){1, {neffects}}, false);
-        put_fill(p, b.k, (Count){1, {neffects}}, false);
-        put_fill(p, b.E, (Count){2, {neffects, n}}, false);
-        note_count(p, collect, (Count){2, {neffects, size}});
-    }
-    put_barrier(p);
-    for (const BlockTerm *t = s->gaussian.terms; t; t = t->next) accumulate(p, &b, t);
-    add_row_sums(p, &b);
-    if (!direct && !by_lanes) copy_block(p, s, x, ndense, true);
-    if (scale) put_squares(p, s, scale);
-    close_kernel(p);
-    launch_team(p, collect);
-    if (by_lanes) {
-        draw_each(p, s, b.J, b.h, size, collect->name);
-        return;
-    }
-    static const LaunchKind kinds[2][2] = {{LAUNCH_NORMAL_DENSE, LAUNCH_NORMAL_DENSE_SCALED},
-                                           {LAUNCH_NORMAL_ARROW, LAUNCH_NORMAL_ARROW_SCALED}};
-    Launch *l = launch_normal(p, kinds[effects != NULL][scale != NULL], own);
-    with_extent(l, size);
-    with_name(l, b.J);
-    with_name(l, b.h);
-    with_name(l, x);
-    if (effects) {
-        with_extent(l, neffects);
-        with_name(l, b.D);
-        with_name(l, b.E);
-        with_name(l, b.k);
-        with_name(l, effects);
-    }
-    if (scale) with_name(l, scale);
-    p->when = ALWAYS;
-    if (!direct) put_places(p, s, x, ndense, words(p, "place_%s", stem));
-    if (scale) put_rescale(p, s, scale, "rescale");
+    if (s->gaussian.sparse) update_sparse(p, s);
+    else if (s->gaussian.diagonal) update_diagonal(p, s);
+    else if (s->gaussian.band) update_band(p, s);
+    else update_dense(p, s);
 }

@@ -81,29 +81,24 @@ static void put_sums(Lower *p, const Update *s, Expr *(*at)[3])
             if (at[m][k]->kind != EX_NUM && at[m][k]->kind != EX_REF) at[m][k] = named(p, words(p, "%s_%d", words_for[k], m), at[m][k]);
 }
 
-void update_pair(Lower *p, const Update *s)
+// Elements are shared out as those of an exact draw whose natural parameters are the sums that stay in the sweep.
+static Part *sums_that_stay(Lower *p, const Pair *q)
 {
-    const Pair *q = s->pair;
-    const Conditional *z = q->indicator, *b = q->coefficient;
-    // Elements are shared out as those of an exact draw whose natural parameters are the sums that stay in the sweep.
-    Conditional like = *z;
-    Part **last = &like.natural;
+    Part *stay = NULL, **last = &stay;
     for (Part *t = q->part; t; t = t->next) {
-        if (!is_sum(t) || hoisted_part(p, z, t)) continue;
+        if (!is_sum(t) || hoisted_part(p, q->indicator, t)) continue;
         *last = arena_copy(p->g->arena, t, sizeof *t);
         (*last)->next = NULL;
         last = &(*last)->next;
     }
-    Update shared = *s;
-    shared.kind = UPDATE_EXACT;
-    shared.conditional = &like;
-    comment_update(p, s);
-    const Shared how = shared_how(&shared, NULL);
-    Kernel *kernel = open_elements_kernel(p, how, &shared, words(p, "draw_%s_and_%s", z->var->name, b->var->name));
-    Opened opened = enter_elements(p, &shared, how);
-    if (opened.n) opened.loop[0]->loop.moving = b->var;
-    put_exists(p, &opened, how, exists_at(z->var, z->element));
-    Expr *at[MOST_OF_PAIR][3], *weight[MOST_OF_PAIR], *column[3][MOST_OF_PAIR];
+    return stay;
+}
+
+// The log weights of the indicator's values, the coefficient integrated out; column[k]: the k-th sum at each value.
+static void put_weights(Lower *p, const Update *s, Expr **weight, Expr *(*column)[MOST_OF_PAIR])
+{
+    const Pair *q = s->pair;
+    Expr *at[MOST_OF_PAIR][3];
     for (int m = 0; m < q->n; m++)
         for (int k = 0; k < 3; k++) at[m][k] = ex_num(0);
     put_sums(p, s, at);
@@ -115,7 +110,13 @@ void update_pair(Lower *p, const Update *s)
                                                ex_mul2(ex_num(-0.5), ex_log(J))}));
         for (int k = 0; k < 3; k++) column[k][m] = at[m][k];
     }
-    Var *drawn = local_new(p->g->arena, intern("drawn")), *x = local_new(p->g->arena, "x");
+}
+
+// The draw of the indicator; gives: its value.
+static Var *put_indicator(Lower *p, const Pair *q, Expr *const *weight)
+{
+    const Conditional *z = q->indicator;
+    Var *drawn = local_new(p->g->arena, intern("drawn"));
     Node *d = put(p, NODE_DRAW);
     d->draw.var = z->var;
     d->draw.element = z->current;
@@ -132,13 +133,14 @@ void update_pair(Lower *p, const Update *s)
         for (int m = 0; m < MOST_OF_PAIR; m++) d->draw.arg[m].value = m < q->n ? weight[m] : ex_num(-INFINITY);
     }
     d->draw.check = DRAW_COUNT;
-    Var *value = drawn;
-    if (q->first != 0) {
-        value = local_new(p->g->arena, intern("value"));
-        put_let(p, NULL, value, ex_add2(local_ref(drawn), ex_num(q->first)), "wide");
-    }
-    Expr *linear = named(p, words(p, "h_%s", b->var->name), at_value(q, local_ref(value), column[1])),
-         *square = named(p, words(p, "q_%s", b->var->name), at_value(q, local_ref(value), column[2]));
+    if (q->first == 0) return drawn;
+    Var *value = local_new(p->g->arena, intern("value"));
+    put_let(p, NULL, value, ex_add2(local_ref(drawn), ex_num(q->first)), "wide");
+    return value;
+}
+
+static void put_coefficient(Lower *p, const Conditional *b, Var *x, Expr *linear, Expr *square)
+{
     Node *e = put(p, NODE_DRAW);
     e->draw.var = b->var;
     e->draw.element = b->current;
@@ -151,6 +153,29 @@ void update_pair(Lower *p, const Update *s)
     e->draw.arg[1].value = square;
     e->draw.goes_on = true;
     e->draw.check = DRAW_FINITE;
+}
+
+void update_pair(Lower *p, const Update *s)
+{
+    const Pair *q = s->pair;
+    const Conditional *z = q->indicator, *b = q->coefficient;
+    Conditional like = *z;
+    like.natural = sums_that_stay(p, q);
+    Update shared = *s;
+    shared.kind = UPDATE_EXACT;
+    shared.conditional = &like;
+    comment_update(p, s);
+    const Shared how = shared_how(&shared, NULL);
+    Kernel *kernel = open_elements_kernel(p, how, &shared, words(p, "draw_%s_and_%s", z->var->name, b->var->name));
+    Opened opened = enter_elements(p, &shared, how);
+    if (opened.n) opened.loop[0]->loop.moving = b->var;
+    put_exists(p, &opened, how, exists_at(z->var, z->element));
+    Expr *weight[MOST_OF_PAIR], *column[3][MOST_OF_PAIR];
+    put_weights(p, s, weight, column);
+    Var *value = put_indicator(p, q, weight), *x = local_new(p->g->arena, "x");
+    Expr *linear = named(p, words(p, "h_%s", b->var->name), at_value(q, local_ref(value), column[1])),
+         *square = named(p, words(p, "q_%s", b->var->name), at_value(q, local_ref(value), column[2]));
+    put_coefficient(p, b, x, linear, square);
     Expr *now = local_ref(x), *then = b->current;
     put_ratio(p,
               ex_add(3, (Expr *[]){ex_sub(at_value(q, local_ref(value), column[0]), at_value(q, z->current, column[0])),

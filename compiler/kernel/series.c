@@ -221,6 +221,49 @@ static void place_slopes(Lower *p)
     }
 }
 
+// The function that computes a series, or a chain of it.
+static void lower_function(Lower *p, const Series *s)
+{
+    const char *names = "";
+    for (int i = 0; i < s->n; i++) names = words(p, "%s%s%s", names, i ? ", " : "", s->var[i]->name);
+    if (s->var[0]->sites->ode) note(p, "%s: the solution of a differential equation", names);
+    else note(p, "%s: each element from those before it", names);
+    if (s->chains) note(p, "  where the first subscript, counted from 0, is from .. to - 1: no other reads these");
+    for (const Site *t = s->sites; t; t = t->next)
+        note(p, "  %s %s %s, %s", math(p, ex_ref(t->var, t->n, t->subscript)), t->adds ? "+=" : "=", math(p, t->value),
+             line_of(p, t->span));
+    Kernel *k = open_kernel(p, KERNEL_FUNCTION, words(p, "compute_%s", s->var[0]->name), "wide");
+    k->context = any_wild(p->g);
+    k->series = s;
+    k->chains = s->chains;
+    k->ode = s->var[0]->sites->ode;
+    k->of_ode = ODE_SOLUTION;
+    put_series(p, s);
+    close_kernel(p);
+}
+
+// Messages by themselves, for updates that ask for them.
+static void lower_messages(Lower *p, const Series *s)
+{
+    note(p, "%s, from the state as it is.", s->var[0]->name);
+    Kernel *k = open_kernel(p, s->chains ? KERNEL_ELEMENTS : KERNEL_ONCE, s->var[0]->name, "wide");
+    Node *each = s->chains ? enter(p, NODE_LOOP) : NULL;
+    if (each) {
+        each->loop.how = SHARE_EACH;
+        each->loop.n = 1;
+        each->loop.index[0] = index_new(intern("k"), ex_num(1), s->var[0]->dim[0]);
+        each->loop.of = s->var[0];
+    }
+    Node *all = put(p, NODE_COMPUTE);
+    all->compute.series = s;
+    if (each) {
+        all->compute.chain = ex_index(each->loop.index[0]);
+        leave(p, each);
+    }
+    close_kernel(p);
+    p->messages[s->var[0]->id] = k;
+}
+
 bool lower_series(Lower *p)
 {
     bool any = false;
@@ -229,22 +272,7 @@ bool lower_series(Lower *p)
     for (const Series *s = p->g->series; s; s = s->next) {
         if (s->var[0]->kind != VAR_SERIES) continue;
         any = true;
-        const char *names = "";
-        for (int i = 0; i < s->n; i++) names = words(p, "%s%s%s", names, i ? ", " : "", s->var[i]->name);
-        if (s->var[0]->sites->ode) note(p, "%s: the solution of a differential equation", names);
-        else note(p, "%s: each element from those before it", names);
-        if (s->chains) note(p, "  where the first subscript, counted from 0, is from .. to - 1: no other reads these");
-        for (const Site *t = s->sites; t; t = t->next)
-            note(p, "  %s %s %s, %s", math(p, ex_ref(t->var, t->n, t->subscript)), t->adds ? "+=" : "=", math(p, t->value),
-                 line_of(p, t->span));
-        Kernel *k = open_kernel(p, KERNEL_FUNCTION, words(p, "compute_%s", s->var[0]->name), "wide");
-        k->context = any_wild(p->g);
-        k->series = s;
-        k->chains = s->chains;
-        k->ode = s->var[0]->sites->ode;
-        k->of_ode = ODE_SOLUTION;
-        put_series(p, s);
-        close_kernel(p);
+        lower_function(p, s);
     }
     if (!any) return false;
     any = false;
@@ -252,24 +280,7 @@ bool lower_series(Lower *p)
     for (const Series *s = p->g->series; s; s = s->next) {
         if (s->var[0]->kind != VAR_SERIES) continue;
         any |= !s->var[0]->hidden;
-        if (!s->var[0]->hidden) continue;
-        note(p, "%s, from the state as it is.", s->var[0]->name);
-        Kernel *k = open_kernel(p, s->chains ? KERNEL_ELEMENTS : KERNEL_ONCE, s->var[0]->name, "wide");
-        Node *each = s->chains ? enter(p, NODE_LOOP) : NULL;
-        if (each) {
-            each->loop.how = SHARE_EACH;
-            each->loop.n = 1;
-            each->loop.index[0] = index_new(intern("k"), ex_num(1), s->var[0]->dim[0]);
-            each->loop.of = s->var[0];
-        }
-        Node *all = put(p, NODE_COMPUTE);
-        all->compute.series = s;
-        if (each) {
-            all->compute.chain = ex_index(each->loop.index[0]);
-            leave(p, each);
-        }
-        close_kernel(p);
-        p->messages[s->var[0]->id] = k;
+        if (s->var[0]->hidden) lower_messages(p, s);
     }
     if (!any) return false;
     note(p, "All series, from the state as it is.");

@@ -142,53 +142,107 @@ static Node *in_terms(Share *s, const Loops *l, Node *body, const Var *moving)
     return l->guard ? under_condition(s, l->guard, once) : once;
 }
 
+// Which of the loops of a sum are a subscript of its target, and whether all that the target depends on are.
+typedef struct Targets {
+    bool out[MAX_LOOPS];
+    bool direct;  // loops that are summed over may run outside of loops over places
+    bool any;     // more than one place
+} Targets;
+
+static Targets targets_of(const Loops *l, int n, Expr *const *target)
+{
+    Targets t = {.direct = true};
+    for (int k = 0; k < n; k++) {
+        bool found = false, varies = false;
+        for (int i = 0; i < l->n; i++) {
+            if (is_index(target[k], l->index[i])) {
+                found = true;
+                t.out[i] = true;
+            }
+            if (ex_mentions_index(target[k], l->index[i])) varies = true;
+        }
+        t.any |= varies;
+        if (varies && !found) t.direct = false;
+    }
+    return t;
+}
+
+// The loops that are summed over, then those over places; gives: how many are summed over.
+static int order_loops(const Loops *l, Targets *t, Loops *o)
+{
+    int summed = 0;
+    o->guard = l->guard;
+    for (int pass = 0; pass < 2; pass++)
+        for (int i = 0; i < l->n; i++)
+            if (t->out[i] == (pass == 1)) {
+                o->index[o->n++] = l->index[i];
+                summed += pass == 0;
+            }
+    for (int i = 0; i < o->n && t->direct; i++)
+        for (int k = 0; k < o->n; k++) {
+            const bool moves = ex_mentions_index(o->index[i]->lo, o->index[k]) || ex_mentions_index(o->index[i]->hi, o->index[k]);
+            if (moves && (k > i || i >= summed)) t->direct = false;
+        }
+    return summed;
+}
+
+// Counts of rows by their keys.
+static Node *counted(Share *s, const Node *sum, Node *body)
+{
+    const Loops *l = &sum->nest.loops;
+    Node *each = loop_over(s, SHARE_COUNTED, l->index[0], sum->nest.moving);
+    for (Node *m = body; m; m = m->next)
+        if (m->kind == NODE_ASSIGN) m->assign.how = STORE_COUNT;
+    each->body = with_guard(s, l, 0, in_order(s, l, 1, body, sum->nest.moving));
+    each->next = barrier(s);
+    return each;
+}
+
+// A loop over rows, which lanes share; each has sums of its own. `o`: loops in order, if rows are summed into all places; NULL: into that
+// of their key.
+static Node *by_rows(Share *s, const Node *sum, Node *body, const Loops *o, int summed)
+{
+    const Loops *l = &sum->nest.loops;
+    Node *rows = loop_over(s, o ? SHARE_INTO : SHARE_KEYED, o ? o->index[0] : l->index[0], sum->nest.moving);
+    rows->loop.narrays = arrays_of(sum->body, rows->loop.array);
+    if (rows->loop.narrays < 0) rows->loop.narrays = 0;
+    if (o) {
+        Node *places = in_pairs(s, SHARE_PLACES, o, summed, body, sum->nest.moving, true);
+        for (int i = summed - 1; i >= 1; i--) {
+            Node *loop = loop_over(s, SHARE_SERIAL, o->index[i], sum->nest.moving);
+            loop->body = with_guard(s, o, i, places);
+            places = loop;
+        }
+        rows->body = with_guard(s, o, 0, places);
+    } else {
+        for (Node *m = body; m; m = m->next)
+            if (m->kind == NODE_ASSIGN) m->assign.own = true;
+        rows->body = with_guard(s, l, 0, in_order(s, l, 1, body, sum->nest.moving));
+    }
+    rows->next = barrier(s);
+    return rows;
+}
+
 // Sums into places, or what instances do on their own, by a team.
 static Node *by_team(Share *s, const Node *sum)
 {
     const Loops *l = &sum->nest.loops;
-    Expr *const *target = sum->nest.target;
-    const int n = sum->nest.n;
-    const bool adds = sum->kind == NODE_REDUCE;
     Node *body = named_once(s, sum->body);
     if (lists_terms(sum->body)) return in_terms(s, l, body, sum->nest.moving);
     if (l->n == 0) {
         Node *lane = wrap_node(s, NODE_LANE, body);
         return l->guard ? under_condition(s, l->guard, lane) : lane;
     }
-    bool out[MAX_LOOPS] = {false}, direct = true, any = false;
-    for (int k = 0; k < n; k++) {
-        bool found = false, varies = false;
-        for (int i = 0; i < l->n; i++) {
-            if (is_index(target[k], l->index[i])) {
-                found = true;
-                out[i] = true;
-            }
-            if (ex_mentions_index(target[k], l->index[i])) varies = true;
-        }
-        any |= varies;
-        if (varies && !found) direct = false;
-    }
-    if (!adds) {
+    if (sum->kind != NODE_REDUCE) {
         note_count(s->p, s->kernel, iterations_of_loops(l));
         return in_pairs(s, SHARE_ALONG, l, 0, body, sum->nest.moving, !sum->nest.plain);
     }
-    if (!any) return into_one_place(s, sum);
-    // Order: loops that are summed over, then loops over places.
-    Loops o = {.guard = l->guard};
-    int summed = 0;
-    for (int pass = 0; pass < 2; pass++)
-        for (int i = 0; i < l->n; i++)
-            if (out[i] == (pass == 1)) {
-                o.index[o.n++] = l->index[i];
-                summed += pass == 0;
-            }
-    for (int i = 0; i < o.n && direct; i++)
-        for (int k = 0; k < o.n; k++) {
-            const bool moves = ex_mentions_index(o.index[i]->lo, o.index[k]) || ex_mentions_index(o.index[i]->hi, o.index[k]);
-            if (moves && (k > i || i >= summed)) direct = false;
-        }
+    Targets t = targets_of(l, sum->nest.n, sum->nest.target);
+    if (!t.any) return into_one_place(s, sum);
+    Loops o = {0};
+    const int summed = order_loops(l, &t, &o);
     Node *many = NULL;
-    if (!direct) {
+    if (!t.direct) {
         Node *groups = by_segment(s, sum, false);
         if (!groups && sum->nest.statistic && !sum->nest.counts) many = by_segment(s, sum, true);
         if (many && l->n > 1) return many;  // one place a key: with few keys chunks of rows have places of their own
@@ -196,35 +250,12 @@ static Node *by_team(Share *s, const Node *sum)
         if (groups) return groups;
     }
     note_count(s->p, s->kernel, iterations_of_loops(l));
-    if (direct && !summed) return in_pairs(s, SHARE_ALONG, &o, 0, body, sum->nest.moving, true);
-    if (!direct && sum->nest.counts) {
-        Node *each = loop_over(s, SHARE_COUNTED, l->index[0], sum->nest.moving);
-        for (Node *m = body; m; m = m->next)
-            if (m->kind == NODE_ASSIGN) m->assign.how = STORE_COUNT;
-        each->body = with_guard(s, l, 0, in_order(s, l, 1, body, sum->nest.moving));
-        each->next = barrier(s);
-        return each;
-    }
-    Node *rows = loop_over(s, direct ? SHARE_INTO : SHARE_KEYED, direct ? o.index[0] : l->index[0], sum->nest.moving);
-    rows->loop.narrays = arrays_of(sum->body, rows->loop.array);
-    if (rows->loop.narrays < 0) rows->loop.narrays = 0;
-    if (direct) {
-        Node *places = in_pairs(s, SHARE_PLACES, &o, summed, body, sum->nest.moving, true);
-        for (int i = summed - 1; i >= 1; i--) {
-            Node *loop = loop_over(s, SHARE_SERIAL, o.index[i], sum->nest.moving);
-            loop->body = with_guard(s, &o, i, places);
-            places = loop;
-        }
-        rows->body = with_guard(s, &o, 0, places);
-    } else {
-        for (Node *m = body; m; m = m->next)
-            if (m->kind == NODE_ASSIGN) m->assign.own = true;
-        rows->body = with_guard(s, l, 0, in_order(s, l, 1, body, sum->nest.moving));
-    }
-    rows->next = barrier(s);
+    if (t.direct && !summed) return in_pairs(s, SHARE_ALONG, &o, 0, body, sum->nest.moving, true);
+    if (!t.direct && sum->nest.counts) return counted(s, sum, body);
+    Node *rows = by_rows(s, sum, body, t.direct ? &o : NULL, summed);
     if (!many) return rows;
     Expr *places = ex_num(rows->loop.narrays);
-    for (int k = 0; k < n; k++) places = ex_mul2(places, sum->nest.extent[k]);
+    for (int k = 0; k < sum->nest.n; k++) places = ex_mul2(places, sum->nest.extent[k]);
     Node *test = under_condition(s, ex_call2("<=", places, ex_num(FEW_PLACES)), rows);
     test->otherwise = many;
     return test;

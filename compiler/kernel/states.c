@@ -113,140 +113,204 @@ static void find_strides(Node *n)
     }
 }
 
-void update_states(Lower *p, const Update *s)
+// The arrays of the draw, over chains and their elements, and what the links between elements are.
+typedef struct Messages {
+    const Chains *h;
+    const char *name;  // of the unknowns
+    Expr *values;      // how many there are, of all together
+    Expr *link;        // as the density has it, at values i before and j
+    Values i, j;
+    bool by_panel, by_time;  // it depends on the chain, on the element
+    int nlinks;              // of unknowns that are linked each for itself; 0: one
+    bool whole;              // one for all
+    Expr *numbers;           // of all links of an element
+    Var *weights, *parts, *links;
+} Messages;
+
+static Messages messages_of(const Chains *h, const Update *s)
 {
     const Conditional *c = s->conditional;
-    Var *v = c->var;
-    const Chains h = chains_of(s);
-    const Joined *joined = h.joined;
-    Expr *first = end_of_summed(v, 0), *values = joined ? joined->values : ex_sub(end_of_summed(v, 1), ex_sub(first, ex_num(1)));
-    Index *t = h.along;
-    Values i = values_of(&h, "i", values), j = values_of(&h, "j", values);
-    Expr *dim[MAX_RANK], *at[MAX_RANK],
-        *link = c->before ? with_values(&h, with_values(&h, c->link, c->before, i.index), c->u, j.index) : c->link, *numbers = ex_num(0);
-    const bool by_panel = depends_on_panel(&h, link), by_time = t && ex_mentions_index(link, t);
-    const int nlinks = joined && c->before ? joined->nlinks : 0, whole = nlinks && joined->link[0].of < 0;
-    for (int l = 0; l < nlinks && !whole; l++) {
+    const Joined *joined = h->joined;
+    Messages m = {.h = h, .numbers = ex_num(0)};
+    Expr *first = end_of_summed(c->var, 0);
+    m.values = joined ? joined->values : ex_sub(end_of_summed(c->var, 1), ex_sub(first, ex_num(1)));
+    m.i = values_of(h, "i", m.values);
+    m.j = values_of(h, "j", m.values);
+    m.link = c->before ? with_values(h, with_values(h, c->link, c->before, m.i.index), c->u, m.j.index) : c->link;
+    m.by_panel = depends_on_panel(h, m.link);
+    m.by_time = h->along && ex_mentions_index(m.link, h->along);
+    m.nlinks = joined && c->before ? joined->nlinks : 0;
+    m.whole = m.nlinks && joined->link[0].of < 0;
+    for (int l = 0; l < m.nlinks && !m.whole; l++) {
         Expr *count = joined->count[joined->link[l].of];
-        numbers = ex_add2(numbers, ex_mul2(joined->link[l].alone ? count : values, count));
+        m.numbers = ex_add2(m.numbers, ex_mul2(joined->link[l].alone ? count : m.values, count));
     }
-    if (!nlinks || whole) numbers = ex_pow(values, 2);
-    const char *name = v->name;
-    for (int i = 1; i < s->nblock; i++) name = words(p, "%s_%s", name, s->block[i]->name);
-    int n = h.n;
-    for (int k = 0; k < n; k++) dim[k] = h.dim[k];
-    add_dim(dim, &n, h.length);
-    add_dim(dim, &n, values);
-    // nothing where they are drawn one after the other
-    if (joined && joined->where) dim[0] = ex_call3("if_else", joined->where, dim[0], ex_num(0));
-    Var *weights = work_array(p, ROLE_BLOCK, words(p, "weights_%s", name), n, dim);
-    // no chunks, and weights in a lane's own memory
-    if (!t && values->kind == EX_NUM && values->number <= STATES_IN_LANE) n = 0;
-    else dim[n - 2] = ex_add2(h.length, ex_num(8));
-    if (joined && joined->where && n) dim[0] = ex_call3("if_else", joined->where, n == 2 ? dim[0] : h.dim[0], ex_num(0));
-    Var *parts = work_array(p, ROLE_BLOCK, words(p, "parts_%s", name), n, dim);
-    n = 0;
-    for (int k = 0; k < h.n && by_panel; k++) add_dim(dim, &n, h.dim[k]);
-    if (by_time) add_dim(dim, &n, h.length);
-    if (!joined) add_dim(dim, &n, values);
-    add_dim(dim, &n, ex_mul2(ex_num(2), joined ? numbers : values));
-    if (joined && joined->where) dim[0] = ex_call3("if_else", joined->where, dim[0], ex_num(0));
-    Var *links = work_array(p, ROLE_BLOCK, words(p, "links_%s", name), n, dim);
+    if (!m.nlinks || m.whole) m.numbers = ex_pow(m.values, 2);
+    return m;
+}
 
-    comment_update(p, s);
-    Kernel *weigh = open_kernel(p, KERNEL_TEAM, words(p, "weigh_%s", name), "wide");
-    Loops over = {.n = t != NULL, .index = {t}};  // along the chains first: they may be few
+// Where unknowns are drawn one after the other, the arrays have no chains.
+static void make_arrays(Lower *p, const Update *s, Messages *m)
+{
+    const Chains *h = m->h;
+    Expr *where = h->joined ? h->joined->where : NULL, *dim[MAX_RANK];
+    m->name = s->conditional->var->name;
+    for (int i = 1; i < s->nblock; i++) m->name = words(p, "%s_%s", m->name, s->block[i]->name);
+    int n = h->n;
+    for (int k = 0; k < n; k++) dim[k] = h->dim[k];
+    add_dim(dim, &n, h->length);
+    add_dim(dim, &n, m->values);
+    if (where) dim[0] = ex_call3("if_else", where, dim[0], ex_num(0));
+    m->weights = work_array(p, ROLE_BLOCK, words(p, "weights_%s", m->name), n, dim);
+    // no chunks, and weights in a lane's own memory
+    if (!h->along && m->values->kind == EX_NUM && m->values->number <= STATES_IN_LANE) n = 0;
+    else dim[n - 2] = ex_add2(h->length, ex_num(8));
+    if (where && n) dim[0] = ex_call3("if_else", where, n == 2 ? dim[0] : h->dim[0], ex_num(0));
+    m->parts = work_array(p, ROLE_BLOCK, words(p, "parts_%s", m->name), n, dim);
     n = 0;
-    for (int k = 0; k < h.n; k++) {
-        over.index[over.n++] = h.over.index[k];
-        add_dim(at, &n, h.at[k]);
+    for (int k = 0; k < h->n && m->by_panel; k++) add_dim(dim, &n, h->dim[k]);
+    if (m->by_time) add_dim(dim, &n, h->length);
+    if (!h->joined) add_dim(dim, &n, m->values);
+    add_dim(dim, &n, ex_mul2(ex_num(2), h->joined ? m->numbers : m->values));
+    if (where) dim[0] = ex_call3("if_else", where, dim[0], ex_num(0));
+    m->links = work_array(p, ROLE_BLOCK, words(p, "links_%s", m->name), n, dim);
+}
+
+static void weigh_elements(Lower *p, const Messages *m, const Conditional *c)
+{
+    const Chains *h = m->h;
+    Index *t = h->along;
+    Loops over = {.n = t != NULL, .index = {t}};  // along the chains first: they may be few
+    Expr *at[MAX_RANK];
+    int n = 0;
+    for (int k = 0; k < h->n; k++) {
+        over.index[over.n++] = h->over.index[k];
+        add_dim(at, &n, h->at[k]);
     }
     add_dim(at, &n, t ? ex_index(t) : ex_num(1));
-    add_dim(at, &n, j.place);
-    loop_over(&over, &j);
-    put_values(p, &over, weights, n, at, with_values(&h, c->local, c->u, j.index));
-    Expr *behind = ex_num(0);  // the numbers of the links before
-    for (int l = 0; l < (c->before ? whole || !nlinks ? 1 : nlinks : 0); l++) {
-        const JoinedLink *one = nlinks ? &joined->link[l] : NULL;
-        Values i = values_of(&h, "i", values), to = values_of(&h, "j", values);
-        Index *ahead = index_new(t->name, ex_num(1), ex_sub(h.length, ex_num(1)));
-        over = (Loops){0};
-        n = 0;
-        if (by_time) over.index[over.n++] = ahead;
-        for (int k = 0; k < h.n && by_panel; k++) {
-            over.index[over.n++] = h.over.index[k];
-            add_dim(at, &n, h.at[k]);
-        }
-        Expr *later = ex_add2(ex_index(ahead), ex_num(1));
-        if (by_time) add_dim(at, &n, later);
-        Expr *row = i.place, *count = values, *column = to.place;
-        if (one && one->of >= 0) {  // what is new of one unknown; of others it is as they come in the row
-            Index *own = to.index[one->of];
-            for (int k = 0; k < to.n; k++) to.index[k] = k == one->of ? own : i.index[k];
-            count = joined->count[one->of];
-            column = ex_index(own);
-            if (one->alone) row = ex_index(i.index[one->of]);
-            if (one->alone) over.index[over.n++] = i.index[one->of];
-            else loop_over(&over, &i);
-            over.index[over.n++] = own;
-        } else {
-            loop_over(&over, &i);
-            loop_over(&over, &to);
-        }
-        Expr *e = with_values(&h, with_values(&h, one ? one->density : c->link, c->before, i.index), c->u, to.index);
-        if (by_time) e = ex_replace_index(e, t, later);
-        if (joined) add_dim(at, &n, ex_mul2(ex_num(2), ex_add(3, (Expr *[]){behind, ex_mul2(count, ex_sub(row, ex_num(1))), column})));
-        else {
-            add_dim(at, &n, row);
-            add_dim(at, &n, ex_mul2(ex_num(2), column));
-        }
-        put_values(p, &over, links, n, at, e);
-        if (one) behind = ex_add2(behind, ex_mul2(one->alone && one->of >= 0 ? count : values, count));
-    }
-    close_kernel(p);
-    launch_team(p, weigh);
+    add_dim(at, &n, m->j.place);
+    loop_over(&over, &m->j);
+    put_values(p, &over, m->weights, n, at, with_values(h, c->local, c->u, m->j.index));
+}
 
-    note(p, t ? "Messages from the last element to the first, then states from the first to the last"
-              : "Each element by the weights of all combinations of values");
-    Kernel *draw = open_kernel(p, KERNEL_TEAM, words(p, "draw_at_once_%s", name), "wide");
+// One matrix of links; `one`: of one unknown alone, or NULL. `behind`: the numbers of those before it; gives: those and its own.
+static Expr *weigh_link(Lower *p, const Messages *m, const Conditional *c, const JoinedLink *one, Expr *behind)
+{
+    const Chains *h = m->h;
+    Values i = values_of(h, "i", m->values), to = values_of(h, "j", m->values);
+    Index *ahead = index_new(h->along->name, ex_num(1), ex_sub(h->length, ex_num(1)));
+    Loops over = {0};
+    Expr *at[MAX_RANK];
+    int n = 0;
+    if (m->by_time) over.index[over.n++] = ahead;
+    for (int k = 0; k < h->n && m->by_panel; k++) {
+        over.index[over.n++] = h->over.index[k];
+        add_dim(at, &n, h->at[k]);
+    }
+    Expr *later = ex_add2(ex_index(ahead), ex_num(1));
+    if (m->by_time) add_dim(at, &n, later);
+    Expr *row = i.place, *count = m->values, *column = to.place;
+    if (one && one->of >= 0) {  // what is new of one unknown; of others it is as they come in the row
+        Index *own = to.index[one->of];
+        for (int k = 0; k < to.n; k++) to.index[k] = k == one->of ? own : i.index[k];
+        count = h->joined->count[one->of];
+        column = ex_index(own);
+        if (one->alone) row = ex_index(i.index[one->of]);
+        if (one->alone) over.index[over.n++] = i.index[one->of];
+        else loop_over(&over, &i);
+        over.index[over.n++] = own;
+    } else {
+        loop_over(&over, &i);
+        loop_over(&over, &to);
+    }
+    Expr *e = with_values(h, with_values(h, one ? one->density : c->link, c->before, i.index), c->u, to.index);
+    if (m->by_time) e = ex_replace_index(e, h->along, later);
+    if (h->joined) add_dim(at, &n, ex_mul2(ex_num(2), ex_add(3, (Expr *[]){behind, ex_mul2(count, ex_sub(row, ex_num(1))), column})));
+    else {
+        add_dim(at, &n, row);
+        add_dim(at, &n, ex_mul2(ex_num(2), column));
+    }
+    put_values(p, &over, m->links, n, at, e);
+    return one ? ex_add2(behind, ex_mul2(one->alone && one->of >= 0 ? count : m->values, count)) : behind;
+}
+
+static void weigh(Lower *p, const Messages *m, const Update *s)
+{
+    const Conditional *c = s->conditional;
+    Kernel *kernel = open_kernel(p, KERNEL_TEAM, words(p, "weigh_%s", m->name), "wide");
+    weigh_elements(p, m, c);
+    Expr *behind = ex_num(0);
+    for (int l = 0; l < (c->before ? m->whole || !m->nlinks ? 1 : m->nlinks : 0); l++)
+        behind = weigh_link(p, m, c, m->nlinks ? &m->h->joined->link[l] : NULL, behind);
+    close_kernel(p);
+    launch_team(p, kernel);
+}
+
+static void draw_states(Lower *p, const Messages *m, Var *v)
+{
+    const Chains *h = m->h;
+    Kernel *draw = open_kernel(p, KERNEL_TEAM, words(p, "draw_at_once_%s", m->name), "wide");
     Node *d = put(p, NODE_DRAW_STATES);
     d->states.var = v;
-    d->states.joined = joined;
-    d->states.weight = weights;
-    d->states.link = links;
-    d->states.part = parts;
-    d->states.panels = h.panels;
-    d->states.length = h.length;
-    d->states.values = values;
-    d->states.inside = h.inside;
-    d->states.by_panel = !by_panel ? ex_num(0) : by_time ? ex_mul2(h.length, numbers) : numbers;
-    d->states.by_time = by_time ? numbers : ex_num(0);
+    d->states.joined = h->joined;
+    d->states.weight = m->weights;
+    d->states.link = m->links;
+    d->states.part = m->parts;
+    d->states.panels = h->panels;
+    d->states.length = h->length;
+    d->states.values = m->values;
+    d->states.inside = h->inside;
+    d->states.by_panel = !m->by_panel ? ex_num(0) : m->by_time ? ex_mul2(h->length, m->numbers) : m->numbers;
+    d->states.by_time = m->by_time ? m->numbers : ex_num(0);
     find_strides(d);
-    note_count(p, draw, (Count){3, {h.panels, h.length, values}});
+    note_count(p, draw, (Count){3, {h->panels, h->length, m->values}});
     close_kernel(p);
     launch_team(p, draw);
+}
 
-    note(p, "The states, to their places");
-    Kernel *place = open_kernel(p, KERNEL_TEAM, words(p, "place_%s", name), "wide");
+// The states, from where the draw leaves them: each unknown's is a part of that of the product.
+static void place_states(Lower *p, const Messages *m, const Update *s)
+{
+    const Chains *h = m->h;
+    const Conditional *c = s->conditional;
+    Index *t = h->along;
+    Kernel *place = open_kernel(p, KERNEL_TEAM, words(p, "place_%s", m->name), "wide");
     place->part = PART_TABLES;
-    n = h.n + 2;
-    for (int k = 0; k < h.n; k++) at[k] = h.at[k];
-    at[h.n] = t ? ex_index(t) : ex_num(1);
-    at[h.n + 1] = ex_num(1);
-    Expr *state = ex_ref(weights, n, at), *stride = ex_num(1);
+    Expr *at[MAX_RANK];
+    for (int k = 0; k < h->n; k++) at[k] = h->at[k];
+    at[h->n] = t ? ex_index(t) : ex_num(1);
+    at[h->n + 1] = ex_num(1);
+    Expr *state = ex_ref(m->weights, h->n + 2, at), *stride = ex_num(1);
     for (int i = 0; i < s->nblock; i++) {
         Var *x = s->block[i];
-        over = (Loops){.n = t != NULL, .index = {t}};
-        for (int k = 0; k < h.n; k++) over.index[over.n++] = h.over.index[k];
+        Loops over = {.n = t != NULL, .index = {t}};
+        for (int k = 0; k < h->n; k++) over.index[over.n++] = h->over.index[k];
         over.guard = exists_at(x, c->element);
         Expr *element = ex_ref(x, x->rank, c->current->args), *value = state;
         if (i > 0) value = whole_part(state, stride);
-        if (i + 1 < s->nblock) value = ex_sub(value, ex_mul2(joined->count[i], whole_part(state, ex_mul2(stride, joined->count[i]))));
+        if (i + 1 < s->nblock) {
+            Expr *count = h->joined->count[i];
+            value = ex_sub(value, ex_mul2(count, whole_part(state, ex_mul2(stride, count))));
+        }
         Node *nest = enter_nest(p, NODE_NEST, &over, x->rank, element->args, NULL);
         put_assign(p, ASSIGN_SET, place_element(element), ex_add2(value, end_of_summed(x, 0)));
         leave(p, nest);
-        if (joined) stride = ex_mul2(stride, joined->count[i]);
+        if (h->joined) stride = ex_mul2(stride, h->joined->count[i]);
     }
     close_kernel(p);
     launch_team(p, place);
+}
+
+void update_states(Lower *p, const Update *s)
+{
+    const Chains h = chains_of(s);
+    Messages m = messages_of(&h, s);
+    make_arrays(p, s, &m);
+    comment_update(p, s);
+    weigh(p, &m, s);
+    note(p, h.along ? "Messages from the last element to the first, then states from the first to the last"
+                    : "Each element by the weights of all combinations of values");
+    draw_states(p, &m, s->conditional->var);
+    note(p, "The states, to their places");
+    place_states(p, &m, s);
 }

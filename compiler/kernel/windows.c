@@ -19,11 +19,17 @@ static const Var *width_of(const Lower *p, const Var *count)
 // Two group moves may have windows of the same counts.
 static const char *name_of_window(const Window *w) { return w->below->name + strlen("below_"); }
 
-// below[i], uniform, and the log density of each element at the values of the window that so many of are below it.
-void fill_window(Lower *p, const Window *w)
+// What a kernel of a window has names for.
+typedef struct Filling {
+    const Window *w;
+    const Conditional *c;  // at the value that is tried
+    Var *value, *lp, *below, *apart, *top;
+    Store store;
+} Filling;
+
+// The window's conditional with `value` for the element.
+static Conditional *at_tried_value(Lower *p, const Window *w, Var *value)
 {
-    Var *v = w->count, *value = local_integer(p, "value"), *lp = local_new(p->g->arena, "lp"), *below = local_integer(p, "below"),
-        *apart = local_integer(p, "apart"), *top = local_new(p->g->arena, "top");
     Conditional *c = arena_copy(p->g->arena, w->conditional, sizeof *c);
     c->u = local_ref(value);
     Part **last = &c->density;
@@ -33,6 +39,80 @@ void fill_window(Lower *p, const Window *w)
         if (r->loops.guard) r->loops.guard = ex_replace(r->loops.guard, w->conditional->u, c->u);
         last = &r->next;
     }
+    return c;
+}
+
+// below[i], uniform; how far apart values are; the numbers of rows.
+static void put_window(Lower *p, const Filling *o)
+{
+    const Window *w = o->w;
+    Var *v = w->count;
+    Expr **args = o->c->current->args, *element = ex_ref(w->below, v->rank, args), *last_below = ex_sub(w->value->hi, ex_num(1));
+    put_random(p, w->below, element, o->below, "discrete_uniform", ex_num(0), last_below);
+    put_assign(p, ASSIGN_SET, place_element(element), local_ref(o->below))->assign.how = o->store;
+    const Var *width = width_of(p, v);
+    put_let(p, NULL, o->apart,
+            width ? ex_call2("fmin", ex_num(MOST_APART),
+                             ex_call2("fmax", ex_num(1),
+                                      ex_call1("floor", ex_mul2(ex_num(1.0 / WIDTHS_APART), ex_ref((Var *)width, v->rank, args)))))
+                  : ex_num(1),
+            "long");
+    put_assign(p, ASSIGN_SET, place_element(ex_ref(w->apart, v->rank, args)), local_ref(o->apart))->assign.how = o->store;
+    for (int i = 0; i < w->nrows; i++) {
+        Var *rows = local_new(p->g->arena, intern(words(p, "rows%d", i + 1)));
+        put_let(p, NULL, rows, ex_num(0), "wide")->let.grows = true;
+        Node *sum = enter_part(p, &w->of_rows[i]->loops);
+        put_assign(p, ASSIGN_ADD, place_local(rows), ex_num(1));
+        leave(p, sum);
+        put_assign(p, ASSIGN_SET, place_element(ex_ref(w->rows[i], v->rank, args)), local_ref(rows))->assign.how = o->store;
+    }
+}
+
+static Node *enter_values(Lower *p, const Window *w)
+{
+    Node *loop = enter(p, NODE_LOOP);
+    loop->loop.how = SHARE_SERIAL;
+    loop->loop.index[loop->loop.n++] = w->value;
+    return loop;
+}
+
+// The log density at each value of the window, and their largest.
+static void put_densities(Lower *p, const Filling *o, const DensityPiece *pieces)
+{
+    const Window *w = o->w;
+    const Conditional *c = o->c;
+    Var *v = w->count;
+    put_let(p, NULL, o->top, ex_num(-INFINITY), "wide")->let.grows = true;
+    Node *loop = enter_values(p, w);
+    put_let(p, NULL, o->value,
+            ex_add2(c->current,
+                    ex_mul2(local_ref(o->apart), ex_add(3, (Expr *[]){ex_index(w->value), ex_num(-1), ex_neg(local_ref(o->below))}))),
+            "long");
+    put_let(p, NULL, o->lp, ex_num(0), "wide")->let.grows = true;
+    Node *test = enter(p, NODE_IF);
+    test->test.condition =
+        ex_call2("&&", ex_call2("<=", end_of_value(v, 0), c->u),
+                 ex_call2("<=", c->u,
+                          v->upper_number <= MOST_COUNT || end_of_value(v, 1)->kind != EX_NUM ? end_of_value(v, 1) : ex_num(MOST_COUNT)));
+    put_density(p, pieces, o->lp, true);
+    p->at = &test->otherwise;
+    put_assign(p, ASSIGN_SET, place_local(o->lp), ex_num(-INFINITY));
+    leave(p, test);
+    put_assign(p, ASSIGN_MAX, place_local(o->top), local_ref(o->lp));
+    put_assign(p, ASSIGN_SET, place_element(w->weight), local_ref(o->lp))->assign.how = o->store;
+    leave(p, loop);
+}
+
+// below[i], uniform, and the log density of each element at the values of the window that so many of are below it.
+void fill_window(Lower *p, const Window *w)
+{
+    Var *v = w->count;
+    Filling f = {.w = w, .value = local_integer(p, "value"), .lp = local_new(p->g->arena, "lp")};
+    f.below = local_integer(p, "below");
+    f.apart = local_integer(p, "apart");
+    f.top = local_new(p->g->arena, "top");
+    Conditional *c = at_tried_value(p, w, f.value);
+    f.c = c;
     const Update s = {.kind = UPDATE_SLICE, .nblock = 1, .block = &v, .conditional = c};
     note(p, "The log density of each %s at %s values about its own, the window placed at random", v->name, math(p, w->value->hi));
     const Shared how = shared_how(&s, NULL);
@@ -41,51 +121,11 @@ void fill_window(Lower *p, const Window *w)
     Opened o = enter_elements(p, &s, how);
     put_exists(p, &o, how, exists_at(v, c->element));
     const DensityPiece *pieces = prepare_density(p, c, false, false, false);
-    Expr *element = ex_ref(w->below, v->rank, c->current->args), *last_below = ex_sub(w->value->hi, ex_num(1));
-    put_random(p, w->below, element, below, "discrete_uniform", ex_num(0), last_below);
-    const Store store = how == BY_CREW ? STORE_ELEMENT : how == BY_TEAM ? STORE_LAST : STORE_PLAIN;
-    put_assign(p, ASSIGN_SET, place_element(element), local_ref(below))->assign.how = store;
-    const Var *width = width_of(p, v);
-    put_let(
-        p, NULL, apart,
-        width ? ex_call2("fmin", ex_num(MOST_APART),
-                         ex_call2("fmax", ex_num(1),
-                                  ex_call1("floor", ex_mul2(ex_num(1.0 / WIDTHS_APART), ex_ref((Var *)width, v->rank, c->current->args)))))
-              : ex_num(1),
-        "long");
-    put_assign(p, ASSIGN_SET, place_element(ex_ref(w->apart, v->rank, c->current->args)), local_ref(apart))->assign.how = store;
-    for (int i = 0; i < w->nrows; i++) {
-        Var *rows = local_new(p->g->arena, intern(words(p, "rows%d", i + 1)));
-        put_let(p, NULL, rows, ex_num(0), "wide")->let.grows = true;
-        Node *sum = enter_part(p, &w->of_rows[i]->loops);
-        put_assign(p, ASSIGN_ADD, place_local(rows), ex_num(1));
-        leave(p, sum);
-        put_assign(p, ASSIGN_SET, place_element(ex_ref(w->rows[i], v->rank, c->current->args)), local_ref(rows))->assign.how = store;
-    }
-    put_let(p, NULL, top, ex_num(-INFINITY), "wide")->let.grows = true;
-    Node *loop = enter(p, NODE_LOOP);
-    loop->loop.how = SHARE_SERIAL;
-    loop->loop.index[loop->loop.n++] = w->value;
-    put_let(p, NULL, value,
-            ex_add2(c->current, ex_mul2(local_ref(apart), ex_add(3, (Expr *[]){ex_index(w->value), ex_num(-1), ex_neg(local_ref(below))}))),
-            "long");
-    put_let(p, NULL, lp, ex_num(0), "wide")->let.grows = true;
-    Node *test = enter(p, NODE_IF);
-    test->test.condition =
-        ex_call2("&&", ex_call2("<=", end_of_value(v, 0), c->u),
-                 ex_call2("<=", c->u,
-                          v->upper_number <= MOST_COUNT || end_of_value(v, 1)->kind != EX_NUM ? end_of_value(v, 1) : ex_num(MOST_COUNT)));
-    put_density(p, pieces, lp, true);
-    p->at = &test->otherwise;
-    put_assign(p, ASSIGN_SET, place_local(lp), ex_num(-INFINITY));
-    leave(p, test);
-    put_assign(p, ASSIGN_MAX, place_local(top), local_ref(lp));
-    put_assign(p, ASSIGN_SET, place_element(w->weight), local_ref(lp))->assign.how = store;
-    leave(p, loop);
-    loop = enter(p, NODE_LOOP);
-    loop->loop.how = SHARE_SERIAL;
-    loop->loop.index[loop->loop.n++] = w->value;
-    put_assign(p, ASSIGN_SET, place_element(w->weight), ex_call1("exp", ex_sub(w->weight, local_ref(top))))->assign.how = store;
+    f.store = how == BY_CREW ? STORE_ELEMENT : how == BY_TEAM ? STORE_LAST : STORE_PLAIN;
+    put_window(p, &f);
+    put_densities(p, &f, pieces);
+    Node *loop = enter_values(p, w);
+    put_assign(p, ASSIGN_SET, place_element(w->weight), ex_call1("exp", ex_sub(w->weight, local_ref(f.top))))->assign.how = f.store;
     leave(p, loop);
     leave_elements(p, &o);
     close_kernel(p);

@@ -323,6 +323,47 @@ static void change_of_variable(Writing *w, DerivationStep *s, const struct Chang
                                        c->x->var->name)});
 }
 
+static void derive_exact(Writing *w, Derivation *d, DerivationStep *collect)
+{
+    const Update *u = d->update;
+    const Description *says = u->description;
+    const Conditional *c = u->conditional;
+    collect_natural(w, collect, c);
+    if (says->measure) row_new(w->p->arena, collect, (Row){.words = "powers:", .note = says->measure});
+    if (!collect->n) d->nsteps--;  // of an array, whose statistics are arrays
+    DerivationStep *complete = step_new(d, "Complete", "Their sum, as coefficients of its statistics:");
+    complete_natural(w, complete, c);
+    const bool power = c->family->power && c->power != 1;
+    DerivationStep *recognise = step_new(d, "Recognise",
+                                         power ? "In this power of it, with the Jacobian of the power, the law of a family:"
+                                               : "The law of a family, in its textbook parameters:");
+    if (says->changed.of) change_of_variable(w, recognise, &says->changed);
+    row_new(w->p->arena, recognise, (Row){.formula = d->law});
+    add_statements(w, recognise, says, false);
+}
+
+static void derive_block(Writing *w, Derivation *d, DerivationStep *collect)
+{
+    const Update *u = d->update;
+    const Description *says = u->description;
+    Notation *t = &w->names;
+    collect_block(w, collect, u->gaussian.terms);
+    DerivationStep *complete =
+        step_new(d, "Complete",
+                 arena_printf(t->arena, "They are quadratic in the block: their coefficients make a precision %s and a shift %s.", says->J,
+                              says->h));
+    complete_block(w, complete, u);
+    for (int i = 0; i < says->n; i++)
+        if (says->statement[i].name) add_statement(w, complete, &says->statement[i]);
+    DerivationStep *recognise = step_new(d, "Recognise", "A joint normal, by its mean and covariance:");
+    const Formula *J = formula_word(t, says->J), *args[] = {ROW(t, inverse_of(t, J), formula_word(t, says->h)), inverse_of(t, J)};
+    d->law = ROW(t, block_formula(w, u), formula_sign(t, SIGN_GIVEN), formula_prose(t, "rest"), formula_sign(t, SIGN_FOLLOWS),
+                 formula_call(t, "multi_normal", 2, args));
+    row_new(w->p->arena, recognise, (Row){.formula = d->law});
+    for (int i = 0; i < says->n; i++)
+        if (!says->statement[i].name) add_statement(w, recognise, &says->statement[i]);
+}
+
 static void derive(Writing *w, Derivation *d)
 {
     const Update *u = d->update;
@@ -335,36 +376,11 @@ static void derive(Writing *w, Derivation *d)
         collect->words = "The terms of the log joint in which it changes something, with the moved values in place of what was:";
     if (says->drawn.dist) d->law = law_of_draw(w, &says->drawn);
     if (u->kind == UPDATE_EXACT && c->family) {
-        collect_natural(w, collect, c);
-        if (says->measure) row_new(w->p->arena, collect, (Row){.words = "powers:", .note = says->measure});
-        if (!collect->n) d->nsteps--;  // of an array, whose statistics are arrays
-        DerivationStep *complete = step_new(d, "Complete", "Their sum, as coefficients of its statistics:");
-        complete_natural(w, complete, c);
-        const bool power = c->family->power && c->power != 1;
-        DerivationStep *recognise = step_new(d, "Recognise",
-                                             power ? "In this power of it, with the Jacobian of the power, the law of a family:"
-                                                   : "The law of a family, in its textbook parameters:");
-        if (says->changed.of) change_of_variable(w, recognise, &says->changed);
-        row_new(w->p->arena, recognise, (Row){.formula = d->law});
-        add_statements(w, recognise, says, false);
+        derive_exact(w, d, collect);
         return;
     }
     if (u->kind == UPDATE_GAUSSIAN) {
-        collect_block(w, collect, u->gaussian.terms);
-        DerivationStep *complete =
-            step_new(d, "Complete",
-                     arena_printf(t->arena, "They are quadratic in the block: their coefficients make a precision %s and a shift %s.",
-                                  says->J, says->h));
-        complete_block(w, complete, u);
-        for (int i = 0; i < says->n; i++)
-            if (says->statement[i].name) add_statement(w, complete, &says->statement[i]);
-        DerivationStep *recognise = step_new(d, "Recognise", "A joint normal, by its mean and covariance:");
-        const Formula *J = formula_word(t, says->J), *args[] = {ROW(t, inverse_of(t, J), formula_word(t, says->h)), inverse_of(t, J)};
-        d->law = ROW(t, block_formula(w, u), formula_sign(t, SIGN_GIVEN), formula_prose(t, "rest"), formula_sign(t, SIGN_FOLLOWS),
-                     formula_call(t, "multi_normal", 2, args));
-        row_new(w->p->arena, recognise, (Row){.formula = d->law});
-        for (int i = 0; i < says->n; i++)
-            if (!says->statement[i].name) add_statement(w, recognise, &says->statement[i]);
+        derive_block(w, d, collect);
         return;
     }
     add_statements(w, collect, says, true);

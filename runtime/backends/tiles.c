@@ -344,12 +344,32 @@ void gm_tiles_close(GmTiles *t)
     free(t);
 }
 
-GmTiles *gm_tiles_open(long n, const int *first, const int *row, const int *order, double most)
+// What is needed until the tasks are made.
+typedef struct Opening {
+    List *column;        // of each column of tiles: those under the diagonal
+    int *parent, *height, *columns, *rank;
+    long *first_across;  // of each row of tiles, in the order in which columns are made
+    Across *across;
+    long under;
+} Opening;
+
+static void opening_close(Opening *o, long tiles)
+{
+    for (long k = 0; o->column && k < tiles; k++) free(o->column[k].at);
+    free(o->column);
+    free(o->parent);
+    free(o->height);
+    free(o->columns);
+    free(o->rank);
+    free(o->first_across);
+    free(o->across);
+}
+
+// Which elements are in which tile.
+static bool cut_elements(GmTiles *t, const int *first, const int *row, const int *order)
 {
     bool good = true;
-    GmTiles *t = room(1, sizeof *t, &good);
-    if (!t) return NULL;
-    t->n = n;
+    const long n = t->n;
     t->place = room((size_t)n, sizeof *t->place, &good);
     t->element = room((size_t)n, sizeof *t->element, &good);
     t->begin = room((size_t)n + 1, sizeof *t->begin, &good);
@@ -367,70 +387,90 @@ GmTiles *gm_tiles_open(long n, const int *first, const int *row, const int *orde
     }
     free(up);
     free(descendant);
-    const long m = t->tiles;
-    if (good) t->begin[m] = (int)n;
-    for (long k = 0; k < m && good; k++)
+    if (good) t->begin[t->tiles] = (int)n;
+    for (long k = 0; k < t->tiles && good; k++)
         for (long e = t->begin[k]; e < t->begin[k + 1]; e++) t->place[t->element[e]] = (int)(k * DENSE_TILE + e - t->begin[k]);
-    List *column = room((size_t)m, sizeof *column, &good);
-    int *parent = room((size_t)m, sizeof *parent, &good), *height = room((size_t)m, sizeof *height, &good),
-        *columns = room((size_t)m, sizeof *columns, &good), *rank = room((size_t)m, sizeof *rank, &good);
-    long *first_across = room((size_t)m + 1, sizeof *first_across, &good), *next = room((size_t)m, sizeof *next, &good), under = 0;
-    Across *across = NULL;
-    good = good && fill_in(t, first, row, column, parent);
-    if (good) by_height(t, parent, height, columns, rank);
-    for (long k = 0; k < m && good; k++) under += column[k].n;
-    good = good && (double)(under + m) < 2e9 / (DENSE_TILE * DENSE_TILE);
-    if (good) {
-        t->stored = m + under;
-        t->first_row = room((size_t)m + 1, sizeof *t->first_row, &good);
-        t->first_below = room((size_t)m + 1, sizeof *t->first_below, &good);
-        t->row = room((size_t)under, sizeof *t->row, &good);
-        t->row_tile = room((size_t)under, sizeof *t->row_tile, &good);
-        t->below = room((size_t)under, sizeof *t->below, &good);
-        t->back = room((size_t)m, sizeof *t->back, &good);
-        across = room((size_t)under, sizeof *across, &good);
+    return good;
+}
+
+// The columns of tiles, with all that fill in, and the order in which they are made; and room for the rest.
+static bool fill_columns(GmTiles *t, const int *first, const int *row, Opening *o)
+{
+    bool good = true;
+    const long m = t->tiles;
+    o->column = room((size_t)m, sizeof *o->column, &good);
+    o->parent = room((size_t)m, sizeof *o->parent, &good);
+    o->height = room((size_t)m, sizeof *o->height, &good);
+    o->columns = room((size_t)m, sizeof *o->columns, &good);
+    o->rank = room((size_t)m, sizeof *o->rank, &good);
+    o->first_across = room((size_t)m + 1, sizeof *o->first_across, &good);
+    good = good && fill_in(t, first, row, o->column, o->parent);
+    if (good) by_height(t, o->parent, o->height, o->columns, o->rank);
+    for (long k = 0; k < m && good; k++) o->under += o->column[k].n;
+    if (!good || (double)(o->under + m) >= 2e9 / (DENSE_TILE * DENSE_TILE)) return false;
+    const size_t under = (size_t)o->under;
+    t->stored = m + o->under;
+    t->first_row = room((size_t)m + 1, sizeof *t->first_row, &good);
+    t->first_below = room((size_t)m + 1, sizeof *t->first_below, &good);
+    t->row = room(under, sizeof *t->row, &good);
+    t->row_tile = room(under, sizeof *t->row_tile, &good);
+    t->below = room(under, sizeof *t->below, &good);
+    t->back = room((size_t)m, sizeof *t->back, &good);
+    o->across = room(under, sizeof *o->across, &good);
+    return good;
+}
+
+// Tiles by columns and, in the order in which columns are made, by rows; x of what is made last is there first.
+static bool list_tiles(GmTiles *t, Opening *o)
+{
+    bool good = true;
+    const long m = t->tiles;
+    long *next = room((size_t)m, sizeof *next, &good);
+    if (!good) return false;
+    int at = 0;
+    for (int k = 0; k < m; k++) {
+        t->first_row[k] = t->first_below[k] = at;
+        for (long e = 0; e < o->column[k].n; e++, at++) {
+            t->row[at] = o->column[k].at[e];
+            t->row_tile[at] = (int)m + at;
+            o->first_across[t->row[at] + 1]++;
+        }
     }
+    t->first_row[m] = t->first_below[m] = at;
+    for (int i = 0; i < m; i++) {
+        next[i] = o->first_across[i];
+        o->first_across[i + 1] += o->first_across[i];
+    }
+    for (int r = 0; r < m; r++) {
+        const int k = o->columns[r];
+        for (int e = t->first_row[k]; e < t->first_row[k + 1]; e++) o->across[next[t->row[e]]++] = (Across){k, t->row_tile[e]};
+    }
+    free(next);
+    for (int k = 0; k < m; k++) {
+        t->back[k] = o->columns[m - 1 - k];
+        SparseBelow *b = t->below + t->first_below[k];
+        const int count = (int)o->column[k].n, last = t->first_row[k] + count - 1;
+        for (int e = 0; e < count; e++) b[e] = (SparseBelow){t->row_tile[last - e], t->row[last - e]};
+    }
+    return true;
+}
+
+GmTiles *gm_tiles_open(long n, const int *first, const int *row, const int *order, double most)
+{
+    bool good = true;
+    GmTiles *t = room(1, sizeof *t, &good);
+    if (!t) return NULL;
+    t->n = n;
+    Opening o = {0};
+    good = cut_elements(t, first, row, order) && fill_columns(t, first, row, &o) && list_tiles(t, &o);
     if (good) {
-        int at = 0;
-        for (int k = 0; k < m; k++) {
-            t->first_row[k] = t->first_below[k] = at;
-            for (long e = 0; e < column[k].n; e++, at++) {
-                t->row[at] = column[k].at[e];
-                t->row_tile[at] = (int)m + at;
-                first_across[t->row[at] + 1]++;
-            }
-        }
-        t->first_row[m] = t->first_below[m] = at;
-        for (int i = 0; i < m; i++) {
-            next[i] = first_across[i];
-            first_across[i + 1] += first_across[i];
-        }
-        for (int r = 0; r < m; r++) {  // rows in the order in which columns are made
-            const int k = columns[r];
-            for (int e = t->first_row[k]; e < t->first_row[k + 1]; e++) across[next[t->row[e]]++] = (Across){k, t->row_tile[e]};
-        }
-        for (int k = 0; k < m; k++) {  // x of what is made last is there first
-            t->back[k] = columns[m - 1 - k];
-            SparseBelow *b = t->below + t->first_below[k];
-            const int count = (int)column[k].n;
-            for (int e = 0; e < count; e++)
-                b[e] = (SparseBelow){t->row_tile[t->first_row[k] + count - 1 - e], t->row[t->first_row[k] + count - 1 - e]};
-        }
         Work w = {0};
         t->factor = t->stored;
-        good = make_tasks(t, columns, first_across, across, most, &w) && split_long(t, &w, rank);
+        good = make_tasks(t, o.columns, o.first_across, o.across, most, &w) && split_long(t, &w, o.rank);
         free(w.task);
         free(w.update);
     }
-    for (long k = 0; column && k < m; k++) free(column[k].at);
-    free(column);
-    free(parent);
-    free(height);
-    free(columns);
-    free(rank);
-    free(first_across);
-    free(next);
-    free(across);
+    opening_close(&o, t->tiles);
     if (good) return t;
     gm_tiles_close(t);
     return NULL;
@@ -492,4 +532,11 @@ void gm_tiles_sums_close(GmTileSums *s)
     free(s->longer);
     free(s->list);
     *s = (GmTileSums){0};
+}
+
+// In ns: tiles that wait for each other forward and back, tiles read and written, updates, which fill the GPU, and the terms (measured:
+// tests/bench/gpu.py field).
+double gm_tiles_time(const GmTiles *t, long terms)
+{
+    return 25e3 + 8.5e3 * t->height + 1e3 * t->longest + 6.0 * (double)t->stored + 6.5 * (double)t->updates + 0.1 * (double)terms;
 }

@@ -26,6 +26,9 @@ void gm_tiles_close(GmTiles *t);
 // Where element (i, j) of the matrix, which is there, stands among the numbers of all tiles.
 long gm_tiles_at(const GmTiles *t, int i, int j);
 
+// In ns, as predicted, with so many terms.
+double gm_tiles_time(const GmTiles *t, long terms);
+
 // Which terms are added up where. Term k, of `terms`, adds to place slot[m] of the lower triangle if it is the m-th with row[k] >= 0, else
 // to element column[k] of the shift. list: NULL if there is no memory.
 typedef struct GmTileSums {

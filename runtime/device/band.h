@@ -105,8 +105,69 @@ static wide band_marginal(const Band *b, const wide *x, const wide *z)
 #if defined(__CUDACC__) || defined(__CUDACC_RTC__)
 #include "band_scan.h"
 #define BAND_DRAW template <int SIZE, int EDGE> static __device__ __noinline__ void
+
+// The border given what the chains leave of it: A - E'E, h - E'k.
+DEVICE void band_to_border(GmContext *GM, const Band *b)
+{
+    const long n = b->border, all = b->panels * b->length * b->width;
+    for (long i = 0; i < n; i++)
+        for (long j = 0; j <= i + 1; j++) {
+            wide sum = 0;
+            SUM_ALONG (r, all, &sum) sum += b->E[r * n + i] * (j <= i ? b->E[r * n + j] : b->k[r]);
+            ONE_LANE
+            {
+                if (j <= i) b->A[i * n + j] -= sum;
+                else b->h[i] -= sum;
+            }
+        }
+}
 #else
 #define BAND_DRAW DEVICE_CALL void
+
+DEVICE void band_to_border(GmContext *GM, const Band *b)
+{
+    const long n = b->border, all = b->panels * b->length * b->width;
+    ONE_LANE
+    {
+        for (long r = 0; r < all; r++)
+            for (long i = 0; i < n; i++) {
+                const wide e = b->E[r * n + i];
+                for (long j = 0; j <= i; j++) b->A[i * n + j] -= e * b->E[r * n + j];
+                b->h[i] -= e * b->k[r];
+            }
+    }
+}
+
+// What --check compares the draw with: the block before it, and what was drawn last.
+typedef struct BandKept {
+    Band b;
+    wide *x, *z;
+} BandKept;
+
+DEVICE BandKept band_keep(const Band *b, const wide *x, const wide *z)
+{
+    const long n = b->border, all = b->panels * b->length * b->width;
+    BandKept kept = {*b, NULL, NULL};
+    kept.b.B = band_copy(b->B, all * (b->lag + 1) * b->width);
+    kept.b.k = band_copy(b->k, all);
+    kept.b.E = band_copy(b->E, all * n);
+    kept.b.A = band_copy(b->A, n * n);
+    kept.b.h = band_copy(b->h, n);
+    kept.x = band_copy(x, all);
+    kept.z = band_copy(z, n);
+    return kept;
+}
+
+DEVICE void band_kept_free(BandKept *kept)
+{
+    free(kept->b.B);
+    free(kept->b.k);
+    free(kept->b.E);
+    free(kept->b.A);
+    free(kept->b.h);
+    free(kept->x);
+    free(kept->z);
+}
 #endif
 
 BAND_DRAW draw_band(GmContext *GM, Sweep at, uint32_t var, const char *name, const Band *b, wide *x, wide *z)
@@ -114,28 +175,17 @@ BAND_DRAW draw_band(GmContext *GM, Sweep at, uint32_t var, const char *name, con
     const long rows = b->length * b->width, n = b->border, all = b->panels * rows;
     long failed = 0;
 #if !defined(__CUDACC__) && !defined(__CUDACC_RTC__)
-    Band kept = *b;
-    wide *old_x = NULL, *old_z = NULL;
+    BandKept kept = {*b, NULL, NULL};
     if (GM->run->marginal) {  // scales.h: nothing is drawn
         if (GM->lane == 0 && GM->run->marginal == GM_MARGINAL) GM->run->result += band_marginal(b, x, z);
         return;
     }
-    if (CHECKING && GM->lane == 0) {
-        kept.B = band_copy(b->B, all * (b->lag + 1) * b->width);
-        kept.k = band_copy(b->k, all);
-        kept.E = band_copy(b->E, all * n);
-        kept.A = band_copy(b->A, n * n);
-        kept.h = band_copy(b->h, n);
-        old_x = band_copy(x, all);
-        old_z = band_copy(z, n);
-    }
+    if (CHECKING && GM->lane == 0) kept = band_keep(b, x, z);
     TEAM_BARRIER();
-#endif
-#if defined(__CUDACC__) || defined(__CUDACC_RTC__)
+    const int scan = 0;
+#else
     const int scan = band_is_long(b);
     if (scan) failed = band_scan_factor<SIZE, EDGE>(GM, b);
-#else
-    const int scan = 0;
 #endif
     if (!scan)
         LANES (p, b->panels) {
@@ -145,28 +195,7 @@ BAND_DRAW draw_band(GmContext *GM, Sweep at, uint32_t var, const char *name, con
     if (failed) FAULT(name, failed - 1, NOT_POSITIVE_DEFINITE);
     TEAM_BARRIER();
     if (n) {
-#if defined(__CUDACC__) || defined(__CUDACC_RTC__)
-        for (long i = 0; i < n; i++)
-            for (long j = 0; j <= i + 1; j++) {
-                wide sum = 0;
-                SUM_ALONG (r, all, &sum) sum += b->E[r * n + i] * (j <= i ? b->E[r * n + j] : b->k[r]);
-                ONE_LANE
-                {
-                    if (j <= i) b->A[i * n + j] -= sum;
-                    else b->h[i] -= sum;
-                }
-            }
-#else
-        ONE_LANE
-        {
-            for (long r = 0; r < all; r++)
-                for (long i = 0; i < n; i++) {
-                    const wide e = b->E[r * n + i];
-                    for (long j = 0; j <= i; j++) b->A[i * n + j] -= e * b->E[r * n + j];
-                    b->h[i] -= e * b->k[r];
-                }
-        }
-#endif
+        band_to_border(GM, b);
         ONE_LANE
         {
             const long bad = band_border(b, z, at, var);
@@ -186,14 +215,8 @@ BAND_DRAW draw_band(GmContext *GM, Sweep at, uint32_t var, const char *name, con
     }
 #if !defined(__CUDACC__) && !defined(__CUDACC_RTC__)
     if (CHECKING && GM->lane == 0) {
-        band_ratio(GM->run, GM->chain, &kept, x, z, old_x, old_z);
-        free(kept.B);
-        free(kept.k);
-        free(kept.E);
-        free(kept.A);
-        free(kept.h);
-        free(old_x);
-        free(old_z);
+        band_ratio(GM->run, GM->chain, &kept.b, x, z, kept.x, kept.z);
+        band_kept_free(&kept);
     }
 #endif
 }

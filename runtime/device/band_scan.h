@@ -238,6 +238,8 @@ DEVICE long band_chunk(const Band *b, long each)
     return chunk;
 }
 
+#define BAND_INLINE static __device__ __forceinline__
+
 // those of one chain, `numbers` each; chains are one after the other
 typedef struct BandLevels {
     wide *at[8];
@@ -245,154 +247,221 @@ typedef struct BandLevels {
     int top;
 } BandLevels;
 
-DEVICE BandLevels band_levels(GmContext *GM, const Band *b, long chunk, long numbers)
+DEVICE void band_levels(BandLevels *l, GmContext *GM, const Band *b, long chunk, long numbers)
 {
-    BandLevels l;
-    l.top = 0;
-    l.count[0] = ((b->length + b->lag - 1) / b->lag + chunk - 1) / chunk;
-    l.at[0] = GM->place->partial + (long)GM->chain * GM_ROOM;
-    while (l.count[l.top] > BAND_FAN) {
-        l.count[l.top + 1] = (l.count[l.top] + BAND_FAN - 1) / BAND_FAN;
-        l.at[l.top + 1] = l.at[l.top] + b->panels * l.count[l.top] * numbers;
-        l.top++;
+    l->top = 0;
+    l->count[0] = ((b->length + b->lag - 1) / b->lag + chunk - 1) / chunk;
+    l->at[0] = GM->place->partial + (long)GM->chain * GM_ROOM;
+    while (l->count[l->top] > BAND_FAN) {
+        l->count[l->top + 1] = (l->count[l->top] + BAND_FAN - 1) / BAND_FAN;
+        l->at[l->top + 1] = l->at[l->top] + b->panels * l->count[l->top] * numbers;
+        l->top++;
     }
-    return l;
 }
 
-// Factors all chains, as band_factor does; 0, or 1 + the element, of all chains, whose pivot this lane found not positive.
-template <int SIZE, int EDGE> static __device__ __noinline__ long band_scan_factor(GmContext *GM, const Band *b)
+// What all lanes know of a scan, beside its levels: those are in memory, being looked up.
+template <int SIZE, int EDGE> struct BandScan {
+    const Band *b;
+    BandSizes<SIZE, EDGE> z;
+    long rows, m, blocks, numbers, chunk;
+    long at;  // of the numbers of a chunk: where it begins
+};
+
+template <int SIZE, int EDGE> BAND_INLINE void band_scan(BandScan<SIZE, EDGE> &s, const Band *b, long at, long numbers)
 {
-    typedef BandMap<SIZE, EDGE> Map;
-    typedef BandStart<SIZE, EDGE> Start;
-    const BandSizes<SIZE, EDGE> z = band_sizes<SIZE, EDGE>(b);
-    enum { MOST = BandSizes<SIZE, EDGE>::block };
-    const long rows = b->length * b->width, m = (b->lag + 1) * b->width, blocks = (b->length + b->lag - 1) / b->lag;
-    const long at = band_map_size(z.b, z.s), numbers = at + band_start_size(z.b, z.s), chunk = band_chunk(b, numbers);
-    const BandLevels l = band_levels(GM, b, chunk, numbers);
-    long failed = 0;
-    for (long c = gm_thread; c < b->panels * l.count[0]; c += gm_threads) {
-        const long p = c / l.count[0], first = (c - p * l.count[0]) * chunk, last = first + chunk < blocks ? first + chunk : blocks;
-        const wide *B = b->B + p * rows * m, *h = b->k + p * rows, *E = b->E + p * rows * (z.s - 1);
-        Map all;
-        BAND_EACH (i, z.b)
-            BAND_EACH (j, z.b) all.u[i][j] = 0;
-        BAND_EACH (e, z.s)
-            BAND_EACH (i, z.b) all.left[e][i] = 0;
-        band_block<SIZE, EDGE>(b, B, E, h, first, all.q, all.r, all.right, z);
-        for (long k = first + 1; k < last; k++) {
-            Map one;
-            BAND_EACH (i, z.b)
-                BAND_EACH (j, z.b) one.u[i][j] = 0;
-            BAND_EACH (e, z.s)
-                BAND_EACH (i, z.b) one.left[e][i] = 0;
-            band_block<SIZE, EDGE>(b, B, E, h, k, one.q, one.r, one.right, z);
+    s.b = b;
+    s.z = band_sizes<SIZE, EDGE>(b);
+    s.rows = b->length * b->width;
+    s.m = (b->lag + 1) * b->width;
+    s.blocks = (b->length + b->lag - 1) / b->lag;
+    s.at = at;
+    s.numbers = numbers;
+    s.chunk = band_chunk(b, numbers);
+}
+
+// The c-th chunk of all chains: blocks first .. last - 1 of chain p.
+struct BandChunk {
+    long p, first, last;
+};
+template <int SIZE, int EDGE> BAND_INLINE BandChunk band_chunk_at(const BandScan<SIZE, EDGE> &s, const BandLevels &l, long c)
+{
+    const long p = c / l.count[0], first = (c - p * l.count[0]) * s.chunk;
+    return {p, first, first + s.chunk < s.blocks ? first + s.chunk : s.blocks};
+}
+
+// The g-th group of a level: parts first .. last - 1 of the level below, of chain p.
+BAND_INLINE BandChunk band_group_at(long g, long groups, long parts)
+{
+    const long p = g / groups, first = (g - p * groups) * BAND_FAN;
+    return {p, first, first + BAND_FAN < parts ? first + BAND_FAN : parts};
+}
+
+template <int SIZE, int EDGE> BAND_INLINE void band_no_start(BandMap<SIZE, EDGE> *m, BandSizes<SIZE, EDGE> z)
+{
+    BAND_EACH (i, z.b)
+        BAND_EACH (j, z.b) m->u[i][j] = 0;
+    BAND_EACH (e, z.s)
+        BAND_EACH (i, z.b) m->left[e][i] = 0;
+}
+
+// The map of each chunk of a chain.
+template <int SIZE, int EDGE> BAND_INLINE void band_maps(const BandScan<SIZE, EDGE> &s, const BandLevels &l)
+{
+    const BandSizes<SIZE, EDGE> z = s.z;
+    for (long c = gm_thread; c < s.b->panels * l.count[0]; c += gm_threads) {
+        const BandChunk k = band_chunk_at(s, l, c);
+        const wide *B = s.b->B + k.p * s.rows * s.m, *h = s.b->k + k.p * s.rows, *E = s.b->E + k.p * s.rows * (z.s - 1);
+        BandMap<SIZE, EDGE> all;
+        band_no_start(&all, z);
+        band_block<SIZE, EDGE>(s.b, B, E, h, k.first, all.q, all.r, all.right, z);
+        for (long i = k.first + 1; i < k.last; i++) {
+            BandMap<SIZE, EDGE> one;
+            band_no_start(&one, z);
+            band_block<SIZE, EDGE>(s.b, B, E, h, i, one.q, one.r, one.right, z);
             band_then(&all, &one, z);
         }
-        band_store(l.at[0] + c * numbers, &all, z);
+        band_store(l.at[0] + c * s.numbers, &all, z);
     }
-    TEAM_BARRIER();
+}
+
+// Maps of more and more chunks, up the levels.
+template <int SIZE, int EDGE> BAND_INLINE void band_up(GmContext *GM, const BandScan<SIZE, EDGE> &s, const BandLevels &l)
+{
     for (int up = 0; up < l.top; up++) {
-        for (long g = gm_thread; g < b->panels * l.count[up + 1]; g += gm_threads) {
-            const long p = g / l.count[up + 1], first = (g - p * l.count[up + 1]) * BAND_FAN,
-                       last = first + BAND_FAN < l.count[up] ? first + BAND_FAN : l.count[up];
-            const wide *from = l.at[up] + p * l.count[up] * numbers;
-            Map all, next;
-            band_load(from + first * numbers, &all, z);
-            for (long c = first + 1; c < last; c++) {
-                band_load(from + c * numbers, &next, z);
-                band_then(&all, &next, z);
+        for (long g = gm_thread; g < s.b->panels * l.count[up + 1]; g += gm_threads) {
+            const BandChunk k = band_group_at(g, l.count[up + 1], l.count[up]);
+            const wide *from = l.at[up] + k.p * l.count[up] * s.numbers;
+            BandMap<SIZE, EDGE> all, next;
+            band_load(from + k.first * s.numbers, &all, s.z);
+            for (long c = k.first + 1; c < k.last; c++) {
+                band_load(from + c * s.numbers, &next, s.z);
+                band_then(&all, &next, s.z);
             }
-            band_store(l.at[up + 1] + g * numbers, &all, z);
+            band_store(l.at[up + 1] + g * s.numbers, &all, s.z);
         }
         TEAM_BARRIER();
     }
-    for (int down = l.top; down >= 0; down--) {  // where each begins, from where those that it is a part of begin
+}
+
+// Where each begins, from where those that it is a part of begin, down the levels.
+template <int SIZE, int EDGE> BAND_INLINE void band_down(GmContext *GM, const BandScan<SIZE, EDGE> &s, const BandLevels &l)
+{
+    const BandSizes<SIZE, EDGE> z = s.z;
+    for (int down = l.top; down >= 0; down--) {
         const long groups = down == l.top ? 1 : l.count[down + 1];
-        for (long g = gm_thread; g < b->panels * groups; g += gm_threads) {
-            const long p = g / groups, first = (g - p * groups) * BAND_FAN,
-                       last = first + BAND_FAN < l.count[down] ? first + BAND_FAN : l.count[down];
-            wide *own = l.at[down] + (p * l.count[down] + first) * numbers;
-            Start start;
+        for (long g = gm_thread; g < s.b->panels * groups; g += gm_threads) {
+            const BandChunk k = band_group_at(g, groups, l.count[down]);
+            wide *own = l.at[down] + (k.p * l.count[down] + k.first) * s.numbers;
+            BandStart<SIZE, EDGE> start;
             BAND_EACH (i, z.b)
                 BAND_EACH (j, z.b) start.r[i][j] = i == j;
             BAND_EACH (e, z.s)
                 BAND_EACH (i, z.b) start.h[e][i] = 0;
-            if (down < l.top) band_get(band_get(l.at[down + 1] + g * numbers + at, start.r, z.b, z.b, true), start.h, z.s, z.b, false);
-            for (long c = first; c < last; c++, own += numbers) {
-                Map next;
+            if (down < l.top) band_get(band_get(l.at[down + 1] + g * s.numbers + s.at, start.r, z.b, z.b, true), start.h, z.s, z.b, false);
+            for (long c = k.first; c < k.last; c++, own += s.numbers) {
+                BandMap<SIZE, EDGE> next;
                 band_load(own, &next, z);
-                band_put(band_put(own + at, start.r, z.b, z.b, true), start.h, z.s, z.b, false);
+                band_put(band_put(own + s.at, start.r, z.b, z.b, true), start.h, z.s, z.b, false);
                 band_pass(&start, &next, z);
             }
         }
         TEAM_BARRIER();
     }
-    for (long c = gm_thread; c < b->panels * l.count[0]; c += gm_threads) {
-        const long p = c / l.count[0], first = (c - p * l.count[0]) * chunk, last = first + chunk < blocks ? first + chunk : blocks;
-        const int w = (int)b->width;
-        wide *B = b->B + p * rows * m, *h = b->k + p * rows, *E = b->E + p * rows * (z.s - 1);
-        Start before;  // r: the factor of the block before, reciprocals on its diagonal; h: L^-1 times its right sides
-        band_get(band_get(l.at[0] + c * numbers + at, before.r, z.b, z.b, true), before.h, z.s, z.b, false);
-        BAND_EACH (j, z.b) {
-            BAND_EACH (k, z.b)
-                if (k < j) before.r[j][j] -= before.r[j][k] * before.r[j][k];
-            before.r[j][j] = 1 / sqrt(before.r[j][j]);
-            BAND_EACH (i, z.b)
-                if (i > j) {
-                    BAND_EACH (k, z.b)
-                        if (k < j) before.r[i][j] -= before.r[i][k] * before.r[j][k];
-                    before.r[i][j] *= before.r[j][j];
-                }
-            BAND_EACH (e, z.s) {
+}
+
+// The block before a chunk. r: from its precision to its factor, reciprocals on the diagonal; h: to L^-1 times its right sides.
+template <int SIZE, int EDGE> BAND_INLINE void band_before(BandStart<SIZE, EDGE> &before, BandSizes<SIZE, EDGE> z)
+{
+    BAND_EACH (j, z.b) {
+        BAND_EACH (k, z.b)
+            if (k < j) before.r[j][j] -= before.r[j][k] * before.r[j][k];
+        before.r[j][j] = 1 / sqrt(before.r[j][j]);
+        BAND_EACH (i, z.b)
+            if (i > j) {
                 BAND_EACH (k, z.b)
-                    if (k < j) before.h[e][j] -= before.r[j][k] * before.h[e][k];
-                before.h[e][j] *= before.r[j][j];
+                    if (k < j) before.r[i][j] -= before.r[i][k] * before.r[j][k];
+                before.r[i][j] *= before.r[j][j];
             }
+        BAND_EACH (e, z.s) {
+            BAND_EACH (k, z.b)
+                if (k < j) before.h[e][j] -= before.r[j][k] * before.h[e][k];
+            before.h[e][j] *= before.r[j][j];
         }
-        for (long k = first; k < last; k++) {
-            wide q[MOST][MOST], r[MOST][MOST], right[BandSizes<SIZE, EDGE>::sides][MOST];
-            band_block<SIZE, EDGE>(b, B, E, h, k, q, r, right, z);
-            BAND_EACH (i, z.b) {
-                const long row = k * z.b + i;
-                const int from = i / w * w;
-                wide *to = B + row * m;
-                const bool is = row < rows;
-                BAND_EACH (j, z.b) {
-                    BAND_EACH (o, z.b)
-                        if (o < j) q[i][j] -= q[i][o] * before.r[j][o];
-                    q[i][j] *= before.r[j][j];
-                    if (is && j >= from) to[j - from] = q[i][j];
+    }
+}
+
+// Block k of chain p, factored in its place given the block before, which it then is; failed: as band_scan_factor has it.
+template <int SIZE, int EDGE>
+BAND_INLINE void band_factor_block(const BandScan<SIZE, EDGE> &s, long p, long k, BandStart<SIZE, EDGE> &before, long *failed)
+{
+    enum { MOST = BandSizes<SIZE, EDGE>::block };
+    const BandSizes<SIZE, EDGE> z = s.z;
+    const int w = (int)s.b->width;
+    wide *B = s.b->B + p * s.rows * s.m, *h = s.b->k + p * s.rows, *E = s.b->E + p * s.rows * (z.s - 1);
+    wide q[MOST][MOST], r[MOST][MOST], right[BandSizes<SIZE, EDGE>::sides][MOST];
+    band_block<SIZE, EDGE>(s.b, B, E, h, k, q, r, right, z);
+    BAND_EACH (i, z.b) {
+        const long row = k * z.b + i;
+        const int from = i / w * w;
+        wide *to = B + row * s.m;
+        const bool is = row < s.rows;
+        BAND_EACH (j, z.b) {
+            BAND_EACH (o, z.b)
+                if (o < j) q[i][j] -= q[i][o] * before.r[j][o];
+            q[i][j] *= before.r[j][j];
+            if (is && j >= from) to[j - from] = q[i][j];
+        }
+        const wide given = r[i][i];
+        BAND_EACH (j, z.b)
+            if (j <= i) {
+                BAND_EACH (o, z.b) r[i][j] -= q[i][o] * q[j][o];
+                BAND_EACH (o, z.b)
+                    if (o < j) r[i][j] -= r[i][o] * r[j][o];
+                if (j < i) r[i][j] *= r[j][j];
+                else {
+                    if (is && !*failed && (!(r[i][i] > GM_PIVOT_LOST * given) || !is_finite(r[i][i]))) *failed = p * s.rows + row + 1;
+                    r[i][i] = 1 / sqrt(r[i][i]);
                 }
-                const wide given = r[i][i];
-                BAND_EACH (j, z.b)
-                    if (j <= i) {
-                        BAND_EACH (o, z.b) r[i][j] -= q[i][o] * q[j][o];
-                        BAND_EACH (o, z.b)
-                            if (o < j) r[i][j] -= r[i][o] * r[j][o];
-                        if (j < i) r[i][j] *= r[j][j];
-                        else {
-                            if (is && !failed && (!(r[i][i] > GM_PIVOT_LOST * given) || !is_finite(r[i][i]))) failed = p * rows + row + 1;
-                            r[i][i] = 1 / sqrt(r[i][i]);
-                        }
-                        if (is) to[z.b + j - from] = r[i][j];
-                    }
-                BAND_EACH (e, z.s) {
-                    wide v = right[e][i];
-                    BAND_EACH (o, z.b) v -= q[i][o] * before.h[e][o];
-                    BAND_EACH (o, z.b)
-                        if (o < i) v -= r[i][o] * right[e][o];
-                    right[e][i] = v *= r[i][i];
-                    if (!is) continue;
-                    if (e + 1 < z.s) E[row * (z.s - 1) + e] = v;
-                    else h[row] = v;
-                }
+                if (is) to[z.b + j - from] = r[i][j];
             }
-            BAND_EACH (i, z.b)
-                BAND_EACH (j, z.b)
-                    if (j <= i) before.r[i][j] = r[i][j];
-            BAND_EACH (e, z.s)
-                BAND_EACH (i, z.b) before.h[e][i] = right[e][i];
+        BAND_EACH (e, z.s) {
+            wide v = right[e][i];
+            BAND_EACH (o, z.b) v -= q[i][o] * before.h[e][o];
+            BAND_EACH (o, z.b)
+                if (o < i) v -= r[i][o] * right[e][o];
+            right[e][i] = v *= r[i][i];
+            if (!is) continue;
+            if (e + 1 < z.s) E[row * (z.s - 1) + e] = v;
+            else h[row] = v;
         }
+    }
+    BAND_EACH (i, z.b)
+        BAND_EACH (j, z.b)
+            if (j <= i) before.r[i][j] = r[i][j];
+    BAND_EACH (e, z.s)
+        BAND_EACH (i, z.b) before.h[e][i] = right[e][i];
+}
+
+// Factors all chains, as band_factor does; 0, or 1 + the element, of all chains, whose pivot this lane found not positive.
+template <int SIZE, int EDGE> static __device__ __noinline__ long band_scan_factor(GmContext *GM, const Band *b)
+{
+    const BandSizes<SIZE, EDGE> z = band_sizes<SIZE, EDGE>(b);
+    const long at = band_map_size(z.b, z.s);
+    BandScan<SIZE, EDGE> s;
+    band_scan(s, b, at, at + band_start_size(z.b, z.s));
+    BandLevels l;
+    band_levels(&l, GM, b, s.chunk, s.numbers);
+    long failed = 0;
+    band_maps(s, l);
+    TEAM_BARRIER();
+    band_up(GM, s, l);
+    band_down(GM, s, l);
+    for (long c = gm_thread; c < b->panels * l.count[0]; c += gm_threads) {
+        const BandChunk k = band_chunk_at(s, l, c);
+        BandStart<SIZE, EDGE> before;
+        band_get(band_get(l.at[0] + c * s.numbers + at, before.r, z.b, z.b, true), before.h, z.s, z.b, false);
+        band_before(before, z);
+        for (long i = k.first; i < k.last; i++) band_factor_block(s, k.p, i, before, &failed);
     }
     TEAM_BARRIER();
     return failed;
@@ -410,119 +479,137 @@ static __device__ __forceinline__ void band_back(wide r[][BandSizes<SIZE, EDGE>:
     }
 }
 
+// x of a chunk, from its last block to its first. again 0: as if x behind were 0 (alpha), and what it is multiplied by (beta), into the
+// numbers of the chunk; 1: with x behind, which these have.
+template <int SIZE, int EDGE> BAND_INLINE void band_solve_chunk(const BandScan<SIZE, EDGE> &s, const BandLevels &l, long c, int again,
+                                                                const wide *edge, wide *x, Sweep at, uint32_t var)
+{
+    enum { MOST = BandSizes<SIZE, EDGE>::block, SIDES = BandSizes<SIZE, EDGE>::sides };
+    const BandSizes<SIZE, EDGE> z = s.z;
+    const BandChunk chunk = band_chunk_at(s, l, c);
+    const long p = chunk.p, rows = s.rows;
+    const wide *B = s.b->B + p * rows * s.m, *E = s.b->E + p * rows * (z.s - 1);
+    wide *h = s.b->k + p * rows, *own = l.at[0] + c * s.numbers;
+    wide alpha[MOST], beta[MOST][MOST], q[MOST][MOST], after[MOST][MOST], r[MOST][MOST], right[SIDES][MOST];
+    BAND_EACH (i, z.b) {
+        alpha[i] = again ? own[z.b * z.b + z.b + i] : 0;
+        BAND_EACH (j, z.b) beta[i][j] = i == j;
+    }
+    if (chunk.last < s.blocks) band_block<SIZE, EDGE>(s.b, B, E, h, chunk.last, after, r, right, z);
+    else {
+        BAND_EACH (i, z.b)
+            BAND_EACH (j, z.b) after[i][j] = 0;
+    }
+    for (long k = chunk.last - 1; k >= chunk.first; k--) {
+        wide v[MOST], next[MOST][MOST];
+        band_block<SIZE, EDGE>(s.b, B, E, h, k, q, r, right, z);
+        BAND_EACH (i, z.b) {
+            const long row = k * z.b + i;
+            wide sum = right[z.s - 1][i];
+            if (!again && row < rows) {
+                sum += band_noise(at, var, p * rows + row);
+                BAND_EACH (e, z.s - 1) sum -= right[e][i] * edge[e];
+                h[row] = sum;
+            }
+            BAND_EACH (o, z.b) sum -= after[o][i] * alpha[o];
+            v[i] = sum;
+            if (!again)
+                BAND_EACH (j, z.b) {
+                    wide product = 0;
+                    BAND_EACH (o, z.b) product -= after[o][i] * beta[o][j];
+                    next[i][j] = product;
+                }
+        }
+        band_back<SIZE, EDGE>(r, v, 1, z);
+        if (!again)
+            BAND_EACH (j, z.b) band_back<SIZE, EDGE>(r, &next[0][j], MOST, z);
+        BAND_EACH (i, z.b) {
+            alpha[i] = v[i];
+            if (again && k * z.b + i < rows) x[p * rows + k * z.b + i] = v[i];
+            BAND_EACH (j, z.b) {
+                if (!again) beta[i][j] = next[i][j];
+                after[i][j] = q[i][j];
+            }
+        }
+    }
+    if (again) return;
+    BAND_EACH (i, z.b) own[i] = alpha[i];
+    band_put<MOST>(own + z.b, beta, z.b, z.b, false);
+}
+
+// alpha and beta of a group, from those of its parts.
+template <int SIZE, int EDGE> BAND_INLINE void band_behind_up(const BandScan<SIZE, EDGE> &s, const BandLevels &l, int up, long g)
+{
+    enum { MOST = BandSizes<SIZE, EDGE>::block };
+    const BandSizes<SIZE, EDGE> z = s.z;
+    const BandChunk k = band_group_at(g, l.count[up + 1], l.count[up]);
+    const wide *from = l.at[up] + k.p * l.count[up] * s.numbers;
+    wide *to = l.at[up + 1] + g * s.numbers, alpha[MOST], beta[MOST][MOST];
+    BAND_EACH (i, z.b) {
+        alpha[i] = 0;
+        BAND_EACH (j, z.b) beta[i][j] = i == j;
+    }
+    for (long c = k.last - 1; c >= k.first; c--) {
+        const wide *one = from + c * s.numbers;
+        wide v[MOST], next[MOST][MOST];
+        BAND_EACH (i, z.b) {
+            v[i] = one[i];
+            BAND_EACH (o, z.b) v[i] += one[z.b + i * z.b + o] * alpha[o];
+            BAND_EACH (j, z.b) {
+                wide sum = 0;
+                BAND_EACH (o, z.b) sum += one[z.b + i * z.b + o] * beta[o][j];
+                next[i][j] = sum;
+            }
+        }
+        BAND_EACH (i, z.b) {
+            alpha[i] = v[i];
+            BAND_EACH (j, z.b) beta[i][j] = next[i][j];
+        }
+    }
+    BAND_EACH (i, z.b) to[i] = alpha[i];
+    band_put<MOST>(to + z.b, beta, z.b, z.b, false);
+}
+
+// x behind each part of a group, from x behind the group.
+template <int SIZE, int EDGE>
+BAND_INLINE void band_behind_down(const BandScan<SIZE, EDGE> &s, const BandLevels &l, int down, long g, long groups)
+{
+    enum { MOST = BandSizes<SIZE, EDGE>::block };
+    const BandSizes<SIZE, EDGE> z = s.z;
+    const long kept = z.b * z.b + z.b;
+    const BandChunk k = band_group_at(g, groups, l.count[down]);
+    wide behind[MOST], v[MOST];
+    BAND_EACH (i, z.b) behind[i] = down < l.top ? l.at[down + 1][g * s.numbers + kept + i] : 0;
+    for (long c = k.last - 1; c >= k.first; c--) {
+        wide *one = l.at[down] + (k.p * l.count[down] + c) * s.numbers;
+        BAND_EACH (i, z.b) {
+            one[kept + i] = behind[i];
+            v[i] = one[i];
+            BAND_EACH (o, z.b) v[i] += one[z.b + i * z.b + o] * behind[o];
+        }
+        BAND_EACH (i, z.b) behind[i] = v[i];
+    }
+}
+
 // As band_solve, of all chains.
 template <int SIZE, int EDGE>
 static __device__ __noinline__ void band_scan_solve(GmContext *GM, const Band *b, const wide *edge, wide *x, Sweep at, uint32_t var)
 {
-    const BandSizes<SIZE, EDGE> z = band_sizes<SIZE, EDGE>(b);
-    enum { MOST = BandSizes<SIZE, EDGE>::block, SIDES = BandSizes<SIZE, EDGE>::sides };
-    const long rows = b->length * b->width, m = (b->lag + 1) * b->width, blocks = (b->length + b->lag - 1) / b->lag,
-               numbers = band_behind_size(z.b), chunk = band_chunk(b, numbers);
-    const BandLevels l = band_levels(GM, b, chunk, numbers);
-    // first as if x behind were 0 (alpha), and what it is multiplied by (beta); then with it
+    BandScan<SIZE, EDGE> s;
+    band_scan(s, b, 0, band_behind_size(band_sizes<SIZE, EDGE>(b).b));
+    BandLevels l;
+    band_levels(&l, GM, b, s.chunk, s.numbers);
     for (int again = 0; again < 2; again++) {
-        for (long c = gm_thread; c < b->panels * l.count[0]; c += gm_threads) {
-            const long p = c / l.count[0], first = (c - p * l.count[0]) * chunk, last = first + chunk < blocks ? first + chunk : blocks;
-            const wide *B = b->B + p * rows * m, *E = b->E + p * rows * (z.s - 1);
-            wide *h = b->k + p * rows, *own = l.at[0] + c * numbers;
-            wide alpha[MOST], beta[MOST][MOST], q[MOST][MOST], after[MOST][MOST], r[MOST][MOST], right[SIDES][MOST];
-            BAND_EACH (i, z.b) {
-                alpha[i] = again ? own[z.b * z.b + z.b + i] : 0;
-                BAND_EACH (j, z.b) beta[i][j] = i == j;
-            }
-            if (last < blocks) band_block<SIZE, EDGE>(b, B, E, h, last, after, r, right, z);
-            else {
-                BAND_EACH (i, z.b)
-                    BAND_EACH (j, z.b) after[i][j] = 0;
-            }
-            for (long k = last - 1; k >= first; k--) {
-                wide v[MOST], next[MOST][MOST];
-                band_block<SIZE, EDGE>(b, B, E, h, k, q, r, right, z);
-                BAND_EACH (i, z.b) {
-                    const long row = k * z.b + i;
-                    wide sum = right[z.s - 1][i];
-                    if (!again && row < rows) {
-                        sum += band_noise(at, var, p * rows + row);
-                        BAND_EACH (e, z.s - 1) sum -= right[e][i] * edge[e];
-                        h[row] = sum;
-                    }
-                    BAND_EACH (o, z.b) sum -= after[o][i] * alpha[o];
-                    v[i] = sum;
-                    if (!again)
-                        BAND_EACH (j, z.b) {
-                            wide product = 0;
-                            BAND_EACH (o, z.b) product -= after[o][i] * beta[o][j];
-                            next[i][j] = product;
-                        }
-                }
-                band_back<SIZE, EDGE>(r, v, 1, z);
-                if (!again)
-                    BAND_EACH (j, z.b) band_back<SIZE, EDGE>(r, &next[0][j], MOST, z);
-                BAND_EACH (i, z.b) {
-                    alpha[i] = v[i];
-                    if (again && k * z.b + i < rows) x[p * rows + k * z.b + i] = v[i];
-                    BAND_EACH (j, z.b) {
-                        if (!again) beta[i][j] = next[i][j];
-                        after[i][j] = q[i][j];
-                    }
-                }
-            }
-            if (!again) {
-                BAND_EACH (i, z.b) own[i] = alpha[i];
-                band_put<MOST>(own + z.b, beta, z.b, z.b, false);
-            }
-        }
+        for (long c = gm_thread; c < b->panels * l.count[0]; c += gm_threads) band_solve_chunk(s, l, c, again, edge, x, at, var);
         TEAM_BARRIER();
         if (again) break;
         for (int up = 0; up < l.top; up++) {
-            for (long g = gm_thread; g < b->panels * l.count[up + 1]; g += gm_threads) {
-                const long p = g / l.count[up + 1], first = (g - p * l.count[up + 1]) * BAND_FAN,
-                           last = first + BAND_FAN < l.count[up] ? first + BAND_FAN : l.count[up];
-                const wide *from = l.at[up] + p * l.count[up] * numbers;
-                wide *to = l.at[up + 1] + g * numbers, alpha[MOST], beta[MOST][MOST];
-                BAND_EACH (i, z.b) {
-                    alpha[i] = 0;
-                    BAND_EACH (j, z.b) beta[i][j] = i == j;
-                }
-                for (long c = last - 1; c >= first; c--) {
-                    const wide *one = from + c * numbers;
-                    wide v[MOST], next[MOST][MOST];
-                    BAND_EACH (i, z.b) {
-                        v[i] = one[i];
-                        BAND_EACH (o, z.b) v[i] += one[z.b + i * z.b + o] * alpha[o];
-                        BAND_EACH (j, z.b) {
-                            wide sum = 0;
-                            BAND_EACH (o, z.b) sum += one[z.b + i * z.b + o] * beta[o][j];
-                            next[i][j] = sum;
-                        }
-                    }
-                    BAND_EACH (i, z.b) {
-                        alpha[i] = v[i];
-                        BAND_EACH (j, z.b) beta[i][j] = next[i][j];
-                    }
-                }
-                BAND_EACH (i, z.b) to[i] = alpha[i];
-                band_put<MOST>(to + z.b, beta, z.b, z.b, false);
-            }
+            for (long g = gm_thread; g < b->panels * l.count[up + 1]; g += gm_threads) band_behind_up(s, l, up, g);
             TEAM_BARRIER();
         }
         for (int down = l.top; down >= 0; down--) {
-            const long groups = down == l.top ? 1 : l.count[down + 1], kept = z.b * z.b + z.b;
-            for (long g = gm_thread; g < b->panels * groups; g += gm_threads) {
-                const long p = g / groups, first = (g - p * groups) * BAND_FAN,
-                           last = first + BAND_FAN < l.count[down] ? first + BAND_FAN : l.count[down];
-                wide behind[MOST], v[MOST];
-                BAND_EACH (i, z.b) behind[i] = down < l.top ? l.at[down + 1][g * numbers + kept + i] : 0;
-                for (long c = last - 1; c >= first; c--) {
-                    wide *one = l.at[down] + (p * l.count[down] + c) * numbers;
-                    BAND_EACH (i, z.b) {
-                        one[kept + i] = behind[i];
-                        v[i] = one[i];
-                        BAND_EACH (o, z.b) v[i] += one[z.b + i * z.b + o] * behind[o];
-                    }
-                    BAND_EACH (i, z.b) behind[i] = v[i];
-                }
-            }
+            const long groups = down == l.top ? 1 : l.count[down + 1];
+            for (long g = gm_thread; g < b->panels * groups; g += gm_threads) band_behind_down(s, l, down, g, groups);
             TEAM_BARRIER();
         }
     }

@@ -301,6 +301,50 @@ static __device__ __forceinline__ void classify(GmContext *GM, const Sweep at, c
 #ifdef GM_MODES
 #include "modes.h"
 
+// A batch of log densities of the row, to where its probabilities will be; false: one of them is infinite or none.
+template <int BATCH> static __device__ __forceinline__ bool expect_batch(const float (&weight)[BATCH], float *const to, int filled,
+                                                                         bool by_four, float *top, float *total)
+{
+    bool good = true;
+    float most = *top, sum = 0;
+#pragma unroll
+    for (int x = 0; x < BATCH; x++) {
+        good &= weight[x] < INFINITY;
+        most = fmaxf(most, weight[x]);
+    }
+    if (filled == BATCH && by_four)
+#pragma unroll
+        for (int x = 0; x < BATCH; x += 4) *(float4 *)(to + x) = make_float4(weight[x], weight[x + 1], weight[x + 2], weight[x + 3]);
+    else
+        for (int x = 0; x < filled; x++) to[x] = weight[x];
+    if (!(most > -INFINITY)) return good;
+#pragma unroll
+    for (int x = 0; x < BATCH; x++) sum += __expf(weight[x] - most);
+    *total = *total * __expf(*top - most) + sum;
+    *top = most;
+    return good;
+}
+
+// From log densities to probabilities, of rows of a tile; shift: the log of their sum. random: drawn (expect_values of modes.h).
+static __device__ __forceinline__ void expect_shares(const Sweep at, int var, bool random, long n, long from, long rows, long values,
+                                                     float *probability, const float *shift)
+{
+    if (random || values < 32) {
+        for (long k = threadIdx.x; k < rows; k += blockDim.x) {
+            float *const p = probability + (from + k) * values;
+            if (random) {
+                Stream g = stream(at, var, from + k);
+                expect_values(&g, at, n, p, values, (wide *)0);
+            } else
+                for (long x = 0; x < values; x++) p[x] = __expf(p[x] - shift[k]);
+        }
+    } else
+        for (long k = threadIdx.x / 32; k < rows; k += blockDim.x / 32) {
+            float *const p = probability + (from + k) * values;
+            for (long x = gm_lane_of_warp; x < values; x += 32) p[x] = __expf(p[x] - shift[k]);
+        }
+}
+
 template <typename Value> static __device__ __forceinline__ void expect_single(GmContext *GM, const Sweep at, const int var,
                                                                                const char *name, const long n, const long first,
                                                                                const long last, const float *row, const wide *centre,
@@ -312,7 +356,7 @@ template <typename Value> static __device__ __forceinline__ void expect_single(G
     __shared__ alignas(16) float table[VALUES][LENGTH];
     __shared__ float shift[GM_THREADS * ROWS];
     const long values = last - first + 1, tile = (long)blockDim.x * ROWS;
-    const bool random = at.sweep == 1 && at.chain % 4 != 3;  // expect_values of modes.h
+    const bool random = at.sweep == 1 && at.chain % 4 != 3;
     for (long from = blockIdx.x * tile; from < n; from += gridDim.x * tile) {
         float y[ROWS][P], origin[P], top[ROWS], total[ROWS];
         bool wrong = false;
@@ -338,25 +382,9 @@ template <typename Value> static __device__ __forceinline__ void expect_single(G
                 const int filled = some - batch < BATCH ? some - batch : BATCH;
                 for (int r = 0; r < ROWS; r++) {
                     const long i = from + r * (long)blockDim.x + threadIdx.x;
-                    if (i >= n) continue;
-                    float most = top[r], sum = 0;
-#pragma unroll
-                    for (int x = 0; x < BATCH; x++) {
-                        wrong |= !(weight[r][x] < INFINITY);
-                        most = fmaxf(most, weight[r][x]);
-                    }
-                    float *const to = probability + i * values + begin + batch;
-                    if (filled == BATCH && values % 4 == 0)
-#pragma unroll
-                        for (int x = 0; x < BATCH; x += 4)
-                            *(float4 *)(to + x) = make_float4(weight[r][x], weight[r][x + 1], weight[r][x + 2], weight[r][x + 3]);
-                    else
-                        for (int x = 0; x < filled; x++) to[x] = weight[r][x];
-                    if (!(most > -INFINITY)) continue;
-#pragma unroll
-                    for (int x = 0; x < BATCH; x++) sum += __expf(weight[r][x] - most);
-                    total[r] = total[r] * __expf(top[r] - most) + sum;
-                    top[r] = most;
+                    if (i < n)
+                        wrong |=
+                            !expect_batch(weight[r], probability + i * values + begin + batch, filled, values % 4 == 0, &top[r], &total[r]);
                 }
             }
         }
@@ -369,21 +397,7 @@ template <typename Value> static __device__ __forceinline__ void expect_single(G
             else if (evidence) evidence[i] = all;
         }
         __syncthreads();
-        const long rows = n - from < tile ? n - from : tile;
-        if (random || values < 32) {
-            for (long k = threadIdx.x; k < rows; k += blockDim.x) {
-                float *const p = probability + (from + k) * values;
-                if (random) {
-                    Stream g = stream(at, var, from + k);
-                    expect_values(&g, at, n, p, values, (wide *)0);
-                } else
-                    for (long x = 0; x < values; x++) p[x] = __expf(p[x] - shift[k]);
-            }
-        } else
-            for (long k = threadIdx.x / 32; k < rows; k += blockDim.x / 32) {
-                float *const p = probability + (from + k) * values;
-                for (long x = gm_lane_of_warp; x < values; x += 32) p[x] = __expf(p[x] - shift[k]);
-            }
+        expect_shares(at, var, random, n, from, n - from < tile ? n - from : tile, values, probability, shift);
         __syncthreads();
     }
 }

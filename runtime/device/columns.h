@@ -25,80 +25,117 @@ struct Column {
     real given[4];
 };
 
+enum { COLUMN_TILE = 128, COLUMN_DEPTH = 16 };  // sums of a block; rows at a time
+
+struct ColumnSlab {
+    float weight[COLUMN_DEPTH][COLUMN_TILE], column[COLUMN_DEPTH][COLUMN_TILE];
+};
+
+// The task of a block: sums k0 .., m0 .. of rows first .. last - 1.
+struct ColumnTask {
+    long k0, m0, first, last, K, M;
+    wide *to;
+};
+
+// A lane's weights of the next rows, which are on their way while those that are there are used.
+template <typename Weight>
+static __device__ __forceinline__ void columns_load(const ColumnTask &c, const Weight *P, long row, int lane, int half, float (&w)[8])
+{
+    const Weight *from = P + (row + half) * c.K + c.k0 + lane;
+    const int rest = (int)(c.last - row < COLUMN_DEPTH ? c.last - row : COLUMN_DEPTH);
+    const bool weighs = c.k0 + lane < c.K;
+#pragma unroll
+    for (int e = 0; e < 8; e++) w[e] = half + 2 * e < rest && weighs ? (float)from[2 * e * c.K] : 0;
+}
+
+// sum += weights times columns, of the rows that are there.
+static __device__ __forceinline__ void columns_add(const ColumnSlab &slab, int tx, int ty, float (&sum)[8][8])
+{
+#pragma unroll
+    for (int r = 0; r < COLUMN_DEPTH; r++) {
+        const float4 a = *(const float4 *)&slab.weight[r][4 * ty], b = *(const float4 *)&slab.weight[r][64 + 4 * ty],
+                     u = *(const float4 *)&slab.column[r][4 * tx], v = *(const float4 *)&slab.column[r][64 + 4 * tx];
+        const float x[8] = {a.x, a.y, a.z, a.w, b.x, b.y, b.z, b.w}, y[8] = {u.x, u.y, u.z, u.w, v.x, v.y, v.z, v.w};
+#pragma unroll
+        for (int i = 0; i < 8; i++)
+#pragma unroll
+            for (int j = 0; j < 8; j++) sum[i][j] += x[i] * y[j];
+    }
+}
+
+// The sums go to those of the chunk, and are 0 again.
+static __device__ __forceinline__ void columns_flush(const ColumnTask &c, int tx, int ty, bool begun, float (&sum)[8][8])
+{
+#pragma unroll
+    for (int i = 0; i < 8; i++) {
+        const long k = c.k0 + (i < 4 ? 4 * ty + i : 60 + 4 * ty + i);
+#pragma unroll
+        for (int j = 0; j < 8; j++) {
+            const long m = c.m0 + (j < 4 ? 4 * tx + j : 60 + 4 * tx + j);
+            if (k < c.K && m < c.M) c.to[k * c.M + m] = (begun ? c.to[k * c.M + m] : 0) + (wide)sum[i][j];
+            sum[i][j] = 0;
+        }
+    }
+}
+
+template <typename Weight, typename Split, typename Value>
+static __device__ __forceinline__ void columns_task(const ColumnTask &c, ColumnSlab &slab, const Weight *P, Split split, Value value)
+{
+    constexpr int FLUSH = 1024;
+    const int lane = threadIdx.x % COLUMN_TILE, half = threadIdx.x / COLUMN_TILE, tx = threadIdx.x % 16, ty = threadIdx.x / 16;
+    const bool counts = c.m0 + lane < c.M;
+    const Column mine = split(counts ? c.m0 + lane : 0);
+    bool begun = false;
+    float sum[8][8], w[8];
+#pragma unroll
+    for (int i = 0; i < 8; i++)
+#pragma unroll
+        for (int j = 0; j < 8; j++) sum[i][j] = 0;
+    columns_load(c, P, c.first, lane, half, w);
+    for (long row = c.first, until = c.first + FLUSH; row < c.last; row += COLUMN_DEPTH) {
+        __syncthreads();
+#pragma unroll
+        for (int e = 0; e < 8; e++) {
+            const long i = row + half + 2 * e;
+            slab.weight[half + 2 * e][lane] = w[e];
+            slab.column[half + 2 * e][lane] = i < c.last && counts ? (float)value(i, mine) : 0;
+        }
+        __syncthreads();
+        if (row + COLUMN_DEPTH < c.last) columns_load(c, P, row + COLUMN_DEPTH, lane, half, w);
+        columns_add(slab, tx, ty, sum);
+        if (row + COLUMN_DEPTH >= until) {
+            columns_flush(c, tx, ty, begun, sum);
+            begun = true;
+            until += FLUSH;
+        }
+    }
+    columns_flush(c, tx, ty, begun, sum);
+}
+
 template <typename Weight, typename Split, typename Value, typename To>
 static __device__ __forceinline__ bool columns_of_weights(GmContext *GM, const long n, const long K, const Weight *P, const long M,
                                                           Split split, Value value, To place, wide *room, const long size_of_room)
 {
     if constexpr (sizeof(Weight) != 4) return false;
-    constexpr int TILE = 128, DEPTH = 16, FLUSH = 1024;
     const long most = K > 0 && M > 0 ? size_of_room / (K * M) : 0;
     if (most < 1) return false;
-    __shared__ alignas(16) float weight[DEPTH][TILE], column[DEPTH][TILE];
+    __shared__ alignas(16) ColumnSlab slab;
     const long wanted = (n + 4095) / 4096, fit = wanted < GM_COLUMN_CHUNKS ? wanted : GM_COLUMN_CHUNKS,
                chunks = fit < 1      ? 1
                         : fit < most ? fit
                                      : most,
                size = (n + chunks - 1) / chunks;
-    const long across = (K + TILE - 1) / TILE, tiles = across * ((M + TILE - 1) / TILE);
-    const int lane = threadIdx.x % TILE, half = threadIdx.x / TILE, tx = threadIdx.x % 16, ty = threadIdx.x / 16;
+    const long across = (K + COLUMN_TILE - 1) / COLUMN_TILE, tiles = across * ((M + COLUMN_TILE - 1) / COLUMN_TILE);
     for (long task = blockIdx.x; task < tiles * chunks; task += gridDim.x) {
-        const long chunk = task / tiles, k0 = task % tiles % across * TILE, m0 = task % tiles / across * TILE, first = chunk * size,
-                   last = first + size < n ? first + size : n;
-        const bool weighs = k0 + lane < K, counts = m0 + lane < M;
-        const Column mine = split(counts ? m0 + lane : 0);
-        wide *const to = room + chunk * K * M;
-        bool begun = false;
-        float sum[8][8], w[8];
-#pragma unroll
-        for (int i = 0; i < 8; i++)
-#pragma unroll
-            for (int j = 0; j < 8; j++) sum[i][j] = 0;
-        const auto load = [&](long row) {  // the next weights are on their way while those that are there are used
-            const Weight *from = P + (row + half) * K + k0 + lane;
-            const int rest = (int)(last - row < DEPTH ? last - row : DEPTH);
-#pragma unroll
-            for (int e = 0; e < 8; e++) w[e] = half + 2 * e < rest && weighs ? (float)from[2 * e * K] : 0;
-        };
-        const auto flush = [&]() {
-#pragma unroll
-            for (int i = 0; i < 8; i++) {
-                const long k = k0 + (i < 4 ? 4 * ty + i : 60 + 4 * ty + i);
-#pragma unroll
-                for (int j = 0; j < 8; j++) {
-                    const long m = m0 + (j < 4 ? 4 * tx + j : 60 + 4 * tx + j);
-                    if (k < K && m < M) to[k * M + m] = (begun ? to[k * M + m] : 0) + (wide)sum[i][j];
-                    sum[i][j] = 0;
-                }
-            }
-            begun = true;
-        };
-        load(first);
-        for (long row = first, until = first + FLUSH; row < last; row += DEPTH) {
-            __syncthreads();
-#pragma unroll
-            for (int e = 0; e < 8; e++) {
-                const long i = row + half + 2 * e;
-                weight[half + 2 * e][lane] = w[e];
-                column[half + 2 * e][lane] = i < last && counts ? (float)value(i, mine) : 0;
-            }
-            __syncthreads();
-            if (row + DEPTH < last) load(row + DEPTH);
-#pragma unroll
-            for (int r = 0; r < DEPTH; r++) {
-                const float4 a = *(const float4 *)&weight[r][4 * ty], b = *(const float4 *)&weight[r][64 + 4 * ty],
-                             u = *(const float4 *)&column[r][4 * tx], v = *(const float4 *)&column[r][64 + 4 * tx];
-                const float x[8] = {a.x, a.y, a.z, a.w, b.x, b.y, b.z, b.w}, y[8] = {u.x, u.y, u.z, u.w, v.x, v.y, v.z, v.w};
-#pragma unroll
-                for (int i = 0; i < 8; i++)
-#pragma unroll
-                    for (int j = 0; j < 8; j++) sum[i][j] += x[i] * y[j];
-            }
-            if (row + DEPTH >= until) {
-                flush();
-                until += FLUSH;
-            }
-        }
-        flush();
+        const long chunk = task / tiles, first = chunk * size;
+        const ColumnTask c = {task % tiles % across * COLUMN_TILE,
+                              task % tiles / across * COLUMN_TILE,
+                              first,
+                              first + size < n ? first + size : n,
+                              K,
+                              M,
+                              room + chunk * K * M};
+        columns_task(c, slab, P, split, value);
     }
     team_barrier(GM);
     for (long e = gm_thread; e < K * M; e += gm_threads) {

@@ -336,25 +336,22 @@ template <typename T> static __device__ __forceinline__ T dense_lanes(T v)
     return v;
 }
 
-// DIAGONAL: k = i - 1, tiles (i, i - 1) and (i, i); i = 0: (0, 0) alone. Else tile (i, k) with k < i - 1. `part` is shared memory, 4 tiles.
-template <bool DIAGONAL, typename T>
-static __device__ __forceinline__ void dense_tile(const DenseDraw<T> &d, int i, int k, T *part, GmPlace *place, int chain, const char *name)
+// Parts of a round of tiles, one of which is read while the other is filled.
+template <typename T> static __device__ __forceinline__ T *dense_part(T *part, int round)
 {
-    __shared__ T left[2][DENSE_TILE];
+    return part + round % 2 * 2 * DENSE_TILE * DENSE_STRIDE;
+}
+
+// P += sum over j < k of L(i,j) L(k,j)'; DIAGONAL: also Q += L(i,j) L(i,j)', and u: L(i,j) w(j) for rows 4 warp .. 4 warp + 3, of the
+// lane's columns.
+template <bool DIAGONAL, typename T>
+static __device__ __forceinline__ void dense_sum(const DenseDraw<T> &d, int i, int k, T *part, T (&P)[4], T (&Q)[4], T (&u)[2][4])
+{
     const int warp = (int)threadIdx.x / 32, lane = (int)threadIdx.x % 32;
-    const long row = (long)i * DENSE_TILE + dense_row(), column = (long)k * DENSE_TILE + dense_column();
-    T P[4] = {}, Q[4] = {}, one[4], other[4];  // P, Q: less what they are to be
-    T u[2][4] = {}, w[2] = {};                 // u: L(i,j) w(j) for rows 4 warp .. 4 warp + 3, of the lane's columns
+    T one[4], other[4], w[2] = {};
     int ready = 0;
-    if (k >= 0) dense_begin(d, row, column, P);
-    if (DIAGONAL) dense_begin(d, row, column + DENSE_TILE, Q);
-#pragma unroll
-    for (int e = 0; e < 4; e++) {
-        P[e] = -P[e];
-        Q[e] = -Q[e];
-    }
     for (int j = 0; j < k; j++) {
-        T *A = part + j % 2 * 2 * DENSE_TILE * DENSE_STRIDE, *B = A + DENSE_TILE * DENSE_STRIDE;
+        T *A = dense_part(part, j), *B = A + DENSE_TILE * DENSE_STRIDE;
         if (j >= ready) {  // else they are in registers since the last round
             do {
                 const int a = dense_acquire(d.done + i), b = dense_acquire(d.done + k);
@@ -382,51 +379,53 @@ static __device__ __forceinline__ void dense_tile(const DenseDraw<T> &d, int i, 
             }
         }
     }
-    if (DIAGONAL) {  // h(i) - sum of L(i,j) w(j) for j < k
+}
+
+// left = h(i) - sum of L(i,j) w(j) for j < k
+template <typename T>
+static __device__ __forceinline__ void dense_left(const DenseDraw<T> &d, int i, const T (&u)[2][4], T (*left)[DENSE_TILE])
+{
+    const int warp = (int)threadIdx.x / 32, lane = (int)threadIdx.x % 32;
 #pragma unroll
-        for (int e = 0; e < 4; e++) {
-            const long r = (long)i * DENSE_TILE + 4 * warp + e;
-            const T sum = dense_lanes(u[0][e]), also = d.second ? dense_lanes(u[1][e]) : (T)0;
-            if (lane == 0) left[0][4 * warp + e] = r < d.n ? d.h[r] - sum : (T)0;
-            if (lane == 0) left[1][4 * warp + e] = r < d.n && d.second ? d.second[r] - also : (T)0;
-        }
+    for (int e = 0; e < 4; e++) {
+        const long r = (long)i * DENSE_TILE + 4 * warp + e;
+        const T sum = dense_lanes(u[0][e]), also = d.second ? dense_lanes(u[1][e]) : (T)0;
+        if (lane == 0) left[0][4 * warp + e] = r < d.n ? d.h[r] - sum : (T)0;
+        if (lane == 0) left[1][4 * warp + e] = r < d.n && d.second ? d.second[r] - also : (T)0;
     }
-    // free since the last round but one
-    T *first = part + (k + 2) % 2 * 2 * DENSE_TILE * DENSE_STRIDE, *second = first + DENSE_TILE * DENSE_STRIDE;
-    T *third = part + (k + 3) % 2 * 2 * DENSE_TILE * DENSE_STRIDE, *fourth = third + DENSE_TILE * DENSE_STRIDE;
-    if (k >= 0) {
+}
+
+// L(i,k) = P L(k,k)'^-1, to J; DIAGONAL: to `third` as well.
+template <bool DIAGONAL, typename T>
+static __device__ __forceinline__ void dense_below(const DenseDraw<T> &d, int i, int k, T (&P)[4], T *first, T *second, T *third)
+{
+    const int warp = (int)threadIdx.x / 32, lane = (int)threadIdx.x % 32;
+    const long row = (long)i * DENSE_TILE + dense_row(), column = (long)k * DENSE_TILE + dense_column();
+    T one[4], X[4] = {};
 #pragma unroll
-        for (int e = 0; e < 4; e++) P[e] = -P[e];
-        dense_store(first, P);
-        const T *inverse = d.inverse + (long)k * DENSE_TILE * DENSE_TILE;
-        // the last row is sent last; many wait for it
-        if (!DIAGONAL) dense_await(inverse + (DENSE_TILE - 1) * DENSE_TILE + lane);
-        dense_await4(inverse + warp * DENSE_TILE + lane, 8 * DENSE_TILE, one);
-        dense_put(second, one);
-        __syncthreads();
-        T X[4] = {};
-        dense_product(X, first, second);
-        if (DIAGONAL) dense_store(third, X);
-#pragma unroll
-        for (int e = 0; e < 4; e++)
-            if (row + e / 2 * 8 < d.n) __stcg(d.J + (row + e / 2 * 8) * d.n + column + e % 2, X[e]);
-        __syncthreads();
-        if (!DIAGONAL) {
-            if (threadIdx.x == 160) dense_release(d.done + i, k + 1);
-            return;
-        }
-        dense_product(Q, third, third);
-    }
-#pragma unroll
-    for (int e = 0; e < 4; e++) Q[e] = -Q[e];
-    dense_store(fourth, Q);
+    for (int e = 0; e < 4; e++) P[e] = -P[e];
+    dense_store(first, P);
+    const T *inverse = d.inverse + (long)k * DENSE_TILE * DENSE_TILE;
+    // the last row is sent last; many wait for it
+    if (!DIAGONAL) dense_await(inverse + (DENSE_TILE - 1) * DENSE_TILE + lane);
+    dense_await4(inverse + warp * DENSE_TILE + lane, 8 * DENSE_TILE, one);
+    dense_put(second, one);
     __syncthreads();
-    T *out = d.inverse + (long)i * DENSE_TILE * DENSE_TILE;
-    int below = k >= 0;
-    asm volatile("" : "+r"(below));                                     // or the compiler makes two copies of all that follows
-    if (threadIdx.x == 160 && below) dense_release(d.done + i, k + 1);  // by who has nothing to do now
-    if (!dense_factor(fourth, second, first, out) && threadIdx.x % 32 == 0) gm_not_proper(place, chain, name, -1);
+    dense_product(X, first, second);
+    if (DIAGONAL) dense_store(third, X);
+#pragma unroll
+    for (int e = 0; e < 4; e++)
+        if (row + e / 2 * 8 < d.n) __stcg(d.J + (row + e / 2 * 8) * d.n + column + e % 2, X[e]);
+    __syncthreads();
+}
+
+// left -= L(i,k) w(k), if there is a tile below; then w(i) = L(i,i)^-1 left, inverse in `first`, for those that wait.
+template <typename T> static __device__ __forceinline__ void dense_publish_w(const DenseDraw<T> &d, int i, int k, int below, const T *first,
+                                                                             const T *third, T (*left)[DENSE_TILE])
+{
+    const int warp = (int)threadIdx.x / 32, lane = (int)threadIdx.x % 32;
     if (below) {
+        T w[2];
         dense_vectors(d, k, lane, w);
 #pragma unroll
         for (int e = 0; e < 4; e++) {
@@ -444,6 +443,45 @@ static __device__ __forceinline__ void dense_tile(const DenseDraw<T> &d, int i, 
         if (lane == 0) dense_publish(d.w + i * DENSE_TILE + 4 * warp + e, v);
         if (lane == 0 && d.second) dense_publish(d.w + (d.tiles + i) * DENSE_TILE + 4 * warp + e, also);
     }
+}
+
+// DIAGONAL: k = i - 1, tiles (i, i - 1) and (i, i); i = 0: (0, 0) alone. Else tile (i, k) with k < i - 1. `part` is shared memory, 4 tiles.
+template <bool DIAGONAL, typename T>
+static __device__ __forceinline__ void dense_tile(const DenseDraw<T> &d, int i, int k, T *part, GmPlace *place, int chain, const char *name)
+{
+    __shared__ T left[2][DENSE_TILE];
+    const long row = (long)i * DENSE_TILE + dense_row(), column = (long)k * DENSE_TILE + dense_column();
+    T P[4] = {}, Q[4] = {}, u[2][4] = {};  // P, Q: less what they are to be
+    if (k >= 0) dense_begin(d, row, column, P);
+    if (DIAGONAL) dense_begin(d, row, column + DENSE_TILE, Q);
+#pragma unroll
+    for (int e = 0; e < 4; e++) {
+        P[e] = -P[e];
+        Q[e] = -Q[e];
+    }
+    dense_sum<DIAGONAL>(d, i, k, part, P, Q, u);
+    if (DIAGONAL) dense_left(d, i, u, left);
+    // free since the last round but one
+    T *first = dense_part(part, k + 2), *second = first + DENSE_TILE * DENSE_STRIDE;
+    T *third = dense_part(part, k + 3), *fourth = third + DENSE_TILE * DENSE_STRIDE;
+    if (k >= 0) {
+        dense_below<DIAGONAL>(d, i, k, P, first, second, third);
+        if (!DIAGONAL) {
+            if (threadIdx.x == 160) dense_release(d.done + i, k + 1);
+            return;
+        }
+        dense_product(Q, third, third);
+    }
+#pragma unroll
+    for (int e = 0; e < 4; e++) Q[e] = -Q[e];
+    dense_store(fourth, Q);
+    __syncthreads();
+    T *out = d.inverse + (long)i * DENSE_TILE * DENSE_TILE;
+    int below = k >= 0;
+    asm volatile("" : "+r"(below));                                     // or the compiler makes two copies of all that follows
+    if (threadIdx.x == 160 && below) dense_release(d.done + i, k + 1);  // by who has nothing to do now
+    if (!dense_factor(fourth, second, first, out) && threadIdx.x % 32 == 0) gm_not_proper(place, chain, name, -1);
+    dense_publish_w(d, i, k, below, first, third, left);
 }
 
 // Q - h'J^-1 h, which is Q - w'w; with few rows Q - k'k - y'y + w'w for k = D^-1/2 h. In every thread.

@@ -437,96 +437,160 @@ template <int LANES_> static __device__ __forceinline__ void crew_wait(void)
     else __syncthreads();
 }
 
+// What a crew has in shared memory, and the size of the rows that it multiplies.
+struct KeyedProducts {
+    wide *stage, *weight, *vector_weight;
+    int *here;
+    int size, width, across, tiles, most;  // width: in whole tiles, `across` of them; tiles: of the lower triangle; rows at a time
+};
+
+template <int LANES_> static __device__ __forceinline__ KeyedProducts keyed_products_room(int size)
+{
+    const int crew = (int)threadIdx.x / LANES_, room = GM_STAGE / (GM_THREADS / LANES_);
+    KeyedProducts p;
+    p.stage = segment_stage()->factor + crew * room;
+    p.weight = segment_stage()->weight + crew * LANES_;
+    p.vector_weight = segment_stage()->vector_weight + crew * LANES_;
+    p.here = places_rows() + crew * LANES_;
+    p.size = size;
+    p.width = (size + GM_TILE - 1) / GM_TILE * GM_TILE;
+    p.across = p.width / GM_TILE;
+    p.tiles = p.across * (p.across + 1) / 2;
+    p.most = room / p.width < LANES_ ? room / p.width : LANES_;
+    return p;
+}
+
+// A round: `mine` tiles from the one of that number on, which `subsets` of the lanes share, each for some of the rows.
+struct KeyedRound {
+    int first, mine, subsets, subset, down, left;  // down, left: of the lane's tile: its place in the lower triangle
+};
+
+template <int LANES_> static __device__ __forceinline__ KeyedRound keyed_products_round(const KeyedProducts &p, int first)
+{
+    const int t = (int)threadIdx.x % LANES_;
+    KeyedRound r;
+    r.first = first;
+    r.mine = p.tiles - first < LANES_ ? p.tiles - first : LANES_;
+    r.subsets = LANES_ / r.mine;
+    r.subset = t / r.mine;
+    const int tile = first + t % r.mine;
+    r.down = 0;
+    while ((r.down + 1) * (r.down + 2) / 2 <= tile) r.down++;
+    r.left = tile - r.down * (r.down + 1) / 2;
+    return r;
+}
+
+// n rows from `begin` on, and their weights, into shared memory. A lane has some factors of a row, which lie together as a rule.
+template <int LANES_, bool VECTOR, typename Times, typename Factor, typename VectorTimes>
+static __device__ __forceinline__ void keyed_products_stage(const KeyedProducts &p, const int *rows, long begin, int n, Times times,
+                                                            Factor factor, VectorTimes vector_times)
+{
+    const int t = (int)threadIdx.x % LANES_;
+    crew_wait<LANES_>();
+    if (t < n) {
+        p.here[t] = rows[begin + t];
+        p.weight[t] = times(p.here[t]);
+        if (VECTOR) p.vector_weight[t] = vector_times(p.here[t]);
+    }
+    crew_wait<LANES_>();
+#pragma unroll 2
+    for (int e = t; e < n * p.across; e += LANES_) {
+        const int r = e / p.across, j = GM_TILE * (e - r * p.across);
+        const long i = p.here[r];
+        wide x[GM_TILE];
+#pragma unroll
+        for (int q = 0; q < GM_TILE; q++) x[q] = j + q < p.size ? factor(i, (long)(j + q)) : 0;
+#pragma unroll
+        for (int q = 0; q < GM_TILE; q++) p.stage[GM_TILE * e + q] = x[q];
+    }
+    crew_wait<LANES_>();
+}
+
+static __device__ __forceinline__ void keyed_products_add(const KeyedProducts &p, const KeyedRound &o, int n, wide (&sum)[GM_TILE][GM_TILE])
+{
+    for (int r = o.subset; r < n && o.subset < o.subsets; r += o.subsets) {
+        const wide *x = p.stage + r * p.width, w = p.weight[r];
+        wide a[GM_TILE], b[GM_TILE];
+#pragma unroll
+        for (int e = 0; e < GM_TILE; e++) {
+            a[e] = w * x[GM_TILE * o.down + e];
+            b[e] = x[GM_TILE * o.left + e];
+        }
+#pragma unroll
+        for (int i = 0; i < GM_TILE; i++)
+#pragma unroll
+            for (int k = 0; k < GM_TILE; k++) sum[i][k] += a[i] * b[k];
+    }
+}
+
+// The vector: lane t has its places t % width, and every shares-th row; lanes beyond have none.
+template <int LANES_, typename VectorDone>
+static __device__ __forceinline__ void keyed_products_vector(const KeyedProducts &p, int shares, wide vector_sum, VectorDone vector_done)
+{
+    const int t = (int)threadIdx.x % LANES_;
+    if (t / p.width < shares) p.stage[t] = vector_sum;
+    crew_wait<LANES_>();
+    if (t < p.size) {
+        wide x = 0;
+        for (int s = 0; s < shares; s++) x += p.stage[s * p.width + t];
+        vector_done(t, x);
+    }
+    crew_wait<LANES_>();
+}
+
+// The sums of a round, from all lanes that share a tile; half of the rows of tiles at a time: that much there is room for.
+template <int LANES_, typename Done> static __device__ __forceinline__ void keyed_products_done(const KeyedProducts &p, const KeyedRound &o,
+                                                                                                const wide (&sum)[GM_TILE][GM_TILE],
+                                                                                                Done done)
+{
+    const int t = (int)threadIdx.x % LANES_;
+#pragma unroll
+    for (int half = 0; half < GM_TILE; half += GM_TILE / 2) {
+        if (o.subset < o.subsets)
+#pragma unroll
+            for (int i = 0; i < GM_TILE / 2; i++)
+#pragma unroll
+                for (int k = 0; k < GM_TILE; k++)
+                    p.stage[((i * GM_TILE + k) * o.subsets + o.subset) * o.mine + t % o.mine] = sum[half + i][k];
+        crew_wait<LANES_>();
+        for (int e = t; e < o.mine * GM_TILE * GM_TILE / 2; e += LANES_) {
+            const int which = e % o.mine, place = e / o.mine;
+            int d = 0;
+            while ((d + 1) * (d + 2) / 2 <= o.first + which) d++;
+            const int j = GM_TILE * d + half + place / GM_TILE, k = GM_TILE * (o.first + which - d * (d + 1) / 2) + place % GM_TILE;
+            if (j >= p.size || k > j) continue;
+            wide x = 0;
+            for (int s = 0; s < o.subsets; s++) x += p.stage[(place * o.subsets + s) * o.mine + which];
+            done(j, k, x);
+        }
+        crew_wait<LANES_>();
+    }
+}
+
 // Rows first .. last - 1 by a crew of LANES_, a warp or a block; done(j, k, x) has the sum of a place with k <= j, vector_done(j, x) that
 // of the vector.
 template <int LANES_, bool VECTOR, typename Times, typename Factor, typename VectorTimes, typename Done, typename VectorDone>
 static __device__ __forceinline__ void products_of_rows(const int *rows, long first, long last, const int size, Times times, Factor factor,
                                                         VectorTimes vector_times, Done done, VectorDone vector_done)
 {
-    const int t = (int)threadIdx.x % LANES_, crew = (int)threadIdx.x / LANES_, room = GM_STAGE / (GM_THREADS / LANES_);
-    wide *stage = segment_stage()->factor + crew * room, *weight = segment_stage()->weight + crew * LANES_,
-         *vector_weight = segment_stage()->vector_weight + crew * LANES_;
-    int *here = places_rows() + crew * LANES_;
-    const int width = (size + GM_TILE - 1) / GM_TILE * GM_TILE, across = width / GM_TILE, tiles = across * (across + 1) / 2;
-    const int most = room / width < LANES_ ? room / width : LANES_;
-    for (int round = 0; round < tiles; round += LANES_) {
-        const int mine = tiles - round < LANES_ ? tiles - round : LANES_, subsets = LANES_ / mine, subset = t / mine,
-                  tile = round + t % mine;
-        int down = 0;  // of the tile: its place in the lower triangle
-        while ((down + 1) * (down + 2) / 2 <= tile) down++;
-        const int left = tile - down * (down + 1) / 2;
-        // of the vector: lane t has its places t % width, and every shares-th row; lanes beyond have none
-        const int shares = width < LANES_ ? LANES_ / width : 1, share = t / width;
+    const int t = (int)threadIdx.x % LANES_;
+    const KeyedProducts p = keyed_products_room<LANES_>(size);
+    const int shares = p.width < LANES_ ? LANES_ / p.width : 1, share = t / p.width;
+    for (int round = 0; round < p.tiles; round += LANES_) {
+        const KeyedRound o = keyed_products_round<LANES_>(p, round);
         wide sum[GM_TILE][GM_TILE], vector_sum = 0;
         for (int a = 0; a < GM_TILE; a++)
             for (int b = 0; b < GM_TILE; b++) sum[a][b] = 0;
-        for (long begin = first; begin < last; begin += most) {
-            const int n = (int)(last - begin < most ? last - begin : most);
-            crew_wait<LANES_>();
-            if (t < n) {
-                here[t] = rows[begin + t];
-                weight[t] = times(here[t]);
-                if (VECTOR) vector_weight[t] = vector_times(here[t]);
-            }
-            crew_wait<LANES_>();
-#pragma unroll 2
-            for (int e = t; e < n * across; e += LANES_) {  // a lane has some factors of a row, which lie together as a rule
-                const int r = e / across, j = GM_TILE * (e - r * across);
-                const long i = here[r];
-                wide x[GM_TILE];
-#pragma unroll
-                for (int q = 0; q < GM_TILE; q++) x[q] = j + q < size ? factor(i, (long)(j + q)) : 0;
-#pragma unroll
-                for (int q = 0; q < GM_TILE; q++) stage[GM_TILE * e + q] = x[q];
-            }
-            crew_wait<LANES_>();
-            for (int r = subset; r < n && subset < subsets; r += subsets) {
-                const wide *x = stage + r * width, w = weight[r];
-                wide a[GM_TILE], b[GM_TILE];
-#pragma unroll
-                for (int e = 0; e < GM_TILE; e++) {
-                    a[e] = w * x[GM_TILE * down + e];
-                    b[e] = x[GM_TILE * left + e];
-                }
-#pragma unroll
-                for (int p = 0; p < GM_TILE; p++)
-#pragma unroll
-                    for (int q = 0; q < GM_TILE; q++) sum[p][q] += a[p] * b[q];
-            }
+        for (long begin = first; begin < last; begin += p.most) {
+            const int n = (int)(last - begin < p.most ? last - begin : p.most);
+            keyed_products_stage<LANES_, VECTOR>(p, rows, begin, n, times, factor, vector_times);
+            keyed_products_add(p, o, n, sum);
             if (VECTOR && round == 0 && share < shares)
-                for (int r = share; r < n; r += shares) vector_sum += vector_weight[r] * stage[r * width + t % width];
+                for (int r = share; r < n; r += shares) vector_sum += p.vector_weight[r] * p.stage[r * p.width + t % p.width];
         }
         crew_wait<LANES_>();
-        if (VECTOR && round == 0) {
-            if (share < shares) stage[t] = vector_sum;
-            crew_wait<LANES_>();
-            if (t < size) {
-                wide x = 0;
-                for (int s = 0; s < shares; s++) x += stage[s * width + t];
-                vector_done(t, x);
-            }
-            crew_wait<LANES_>();
-        }
-#pragma unroll
-        for (int half = 0; half < GM_TILE; half += GM_TILE / 2) {  // of the rows of tiles: that much there is room for
-            if (subset < subsets)
-#pragma unroll
-                for (int p = 0; p < GM_TILE / 2; p++)
-#pragma unroll
-                    for (int q = 0; q < GM_TILE; q++) stage[((p * GM_TILE + q) * subsets + subset) * mine + t % mine] = sum[half + p][q];
-            crew_wait<LANES_>();
-            for (int e = t; e < mine * GM_TILE * GM_TILE / 2; e += LANES_) {
-                const int which = e % mine, place = e / mine;
-                int d = 0;
-                while ((d + 1) * (d + 2) / 2 <= round + which) d++;
-                const int j = GM_TILE * d + half + place / GM_TILE, k = GM_TILE * (round + which - d * (d + 1) / 2) + place % GM_TILE;
-                if (j >= size || k > j) continue;
-                wide x = 0;
-                for (int s = 0; s < subsets; s++) x += stage[(place * subsets + s) * mine + which];
-                done(j, k, x);
-            }
-            crew_wait<LANES_>();
-        }
+        if (VECTOR && round == 0) keyed_products_vector<LANES_>(p, shares, vector_sum, vector_done);
+        keyed_products_done<LANES_>(p, o, sum, done);
     }
 }
 

@@ -135,224 +135,308 @@ PRODUCTS_INLINE int products_chains(const GmPlace *place, const ProductsPass &pa
     return left < pass.together ? left : pass.together;
 }
 
-template <class Span, int m_tiles, int n_tiles, class D, class S>
-PRODUCTS_INLINE void products_pass(const D &d, const S *__restrict__ states, GmPlace *place, const ProductsPass &pass)
-{
-    enum { OUTPUTS = 8 * n_tiles, ACROSS = PRODUCTS_ACROSS(n_tiles) };
-    const int t = threadIdx.x, lane = t & 31, warp = t >> 5, g = lane >> 2, q = lane & 3;
-    const int p = (int)pass.p, stride = (int)pass.stride, tile = 32 * pass.groups, batch = blockIdx.x % pass.batches;
-    const long chunk = pass.first_chunk + blockIdx.x / pass.batches, rows_here = chunk < pass.longer ? pass.rows : pass.rows - tile;
-    const long first = chunk * pass.rows - (chunk > pass.longer ? (chunk - pass.longer) * tile : 0),
-               last = first + rows_here < pass.n ? first + rows_here : pass.n;
-    const int first_chain = batch * pass.together, chains = products_chains(place, pass, batch), outputs = chains * pass.width;
-    const int *const chain_of = place->going + 1 + first_chain;
-    if (chains <= 0 || products_tiles(place, pass) != n_tiles) return;
-    // parts of eta, and then weights
-    float *const tiles = (float *)(products_shared + 128), *const share = tiles + 2 * PRODUCTS_STAGE(tile, stride);
-    ProductsColumn *const column = (ProductsColumn *)(share + PRODUCTS_KEPT(pass.groups) * ACROSS);
-    wide *const totals = (wide *)(column + OUTPUTS);  // of 16 rows and a chain, in turn
+// What a block does: a chunk of rows for a batch of chains. And what is where in shared memory.
+struct ProductsBlock {
+    int p, stride, tile, batch, first_chain, chains, outputs;
+    long chunk, first, last;  // of rows
+    const int *chain_of;
+    float *tiles, *share;  // share: parts of eta, and then weights
+    ProductsColumn *column;
+    wide *totals;                   // of 16 rows and a chain, in turn
+    int group, hand, hands, steps;  // of a warp
 
-    for (int c = t; c < outputs; c += PRODUCTS_THREADS) {
+    __device__ __forceinline__ int rows_from(long row) const { return last - row < tile ? (int)(last - row) : tile; }
+};
+
+// Rows are taken at a distance, 8 of them 4 / v apart in X B, 4 of them 8 / v apart in X'w, v the power of 2 in the stride: lanes then
+// read from different banks. In `share` those that are taken together lie together.
+struct ProductsRows {
+    int eights, fours, g, q;  // log2 of the distances; of the lane
+
+    __device__ __forceinline__ int eight(int u) const { return (u >> eights << (eights + 3)) + (g << eights) + (u & ((1 << eights) - 1)); }
+    __device__ __forceinline__ int four(int u) const { return (u >> fours << (fours + 2)) + (q << fours) + (u & ((1 << fours) - 1)); }
+    __device__ __forceinline__ int in_eights(int r) const
+    {
+        return (r >> (eights + 3) << (eights + 3)) + (r & ((1 << eights) - 1)) * 8 + (r >> eights & 7);
+    }
+    __device__ __forceinline__ int in_fours(int r) const
+    {
+        return (r >> (fours + 2) << (fours + 2)) + (r & ((1 << fours) - 1)) * 4 + (r >> fours & 3);
+    }
+};
+
+// Lanes of a warp beside each other; the others take more rows.
+PRODUCTS_INLINE int products_across(int left) { return left > 16 ? 32 : left > 8 ? 16 : 8; }
+
+template <int m, int n> PRODUCTS_INLINE void products_clear(float (&c)[m][n][4])
+{
+#pragma unroll
+    for (int a = 0; a < m; a++)
+#pragma unroll
+        for (int b = 0; b < n; b++)
+#pragma unroll
+            for (int i = 0; i < 4; i++) c[a][b][i] = 0;
+}
+
+// Where each output has its eta and its weights, totals of 0, and numbers where no copy fills: what lies beyond a row meets zeros.
+template <class S>
+PRODUCTS_INLINE void products_begin(const ProductsBlock &b, const S *__restrict__ states, const ProductsPass &pass, RowStages *stages)
+{
+    const int t = threadIdx.x;
+    for (int c = t; c < b.outputs; c += PRODUCTS_THREADS) {
         const ProductsOf *of = pass.of;
         int o = c % pass.width;
         for (; o >= of->k; of++) o -= (int)of->k;
-        const S *s = states + chain_of[c / pass.width];
-        column[c].eta = products_field<float>(s, of->eta) + o;
-        column[c].weight = products_field<const float>(s, of->weight) + o;
-        column[c].k = of->k;
+        const S *s = states + b.chain_of[c / pass.width];
+        b.column[c].eta = products_field<float>(s, of->eta) + o;
+        b.column[c].weight = products_field<const float>(s, of->weight) + o;
+        b.column[c].k = of->k;
     }
-    for (int e = t; e < PRODUCTS_PAIRS / 16 * pass.totals; e += PRODUCTS_THREADS) totals[e] = 0;
-    // What lies beyond a row meets zeros, and must be a number: what no copy fills.
-    if (stride > p || last - first < 2 * tile)
-        for (int e = t; e < 2 * PRODUCTS_STAGE(tile, stride); e += PRODUCTS_THREADS) tiles[e] = 0;
-    else if (t < 32) tiles[(t / 16 + 1) * PRODUCTS_STAGE(tile, stride) - 1 - t % 16] = 0;
-    RowStages stages;
-    stages.tiles = (unsigned char *)tiles;
-    stages.barriers = row_shared_address(products_shared);
-    stages.bytes = 4 * PRODUCTS_STAGE(tile, stride);
-    stages.n = 2;
-    stages.stage = 0;
-    stages.turn = 0;
+    for (int e = t; e < PRODUCTS_PAIRS / 16 * pass.totals; e += PRODUCTS_THREADS) b.totals[e] = 0;
+    if (b.stride > b.p || b.last - b.first < 2 * b.tile)
+        for (int e = t; e < 2 * PRODUCTS_STAGE(b.tile, b.stride); e += PRODUCTS_THREADS) b.tiles[e] = 0;
+    else if (t < 32) b.tiles[(t / 16 + 1) * PRODUCTS_STAGE(b.tile, b.stride) - 1 - t % 16] = 0;
+    stages->tiles = (unsigned char *)b.tiles;
+    stages->barriers = row_shared_address(products_shared);
+    stages->bytes = 4 * PRODUCTS_STAGE(b.tile, b.stride);
+    stages->n = 2;
+    stages->stage = 0;
+    stages->turn = 0;
 #if __CUDA_ARCH__ >= 900
     asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
 #endif
-    row_stages_begin(&stages);
+    row_stages_begin(stages);
     __syncthreads();
-    const auto rows_from = [&](long row) { return last - row < tile ? (int)(last - row) : tile; };
-    if (first < last) products_order(&stages, 0, pass, first, rows_from(first));
+}
 
-    float out[m_tiles][n_tiles][4];
+// Parts of eta of 32 rows, over every hands-th 8 columns: the lane's are q and q + 4 of them. The upper half of the hands give theirs to
+// the lower half.
+template <int n_tiles> PRODUCTS_INLINE void products_eta(const ProductsBlock &b, const ProductsRows &at, const int (&row_of)[4],
+                                                         const float *x, const float2 *const pieces)
+{
+    enum { ACROSS = PRODUCTS_ACROSS(n_tiles) };
+    const int hand = b.hand, hands = b.hands, steps = b.steps;
+    float eta[2][n_tiles][4];
+    products_clear(eta);
+    const float *a[4];
 #pragma unroll
-    for (int m = 0; m < m_tiles; m++)
+    for (int i = 0; i < 4; i++) a[i] = x + row_of[i] * b.stride + at.q;
+    float2 ahead[n_tiles];
 #pragma unroll
-        for (int n = 0; n < n_tiles; n++)
+    for (int n = 0; n < n_tiles; n++) ahead[n] = hand < steps ? __ldg(pieces + (hand * n_tiles + n) * 32) : make_float2(0, 0);
+    for (int s = hand; s < steps; s += hands) {
+        unsigned high[2][4], low[2][4];
+        const int next = s + hands < steps ? s + hands : s;
 #pragma unroll
-            for (int i = 0; i < 4; i++) out[m][n][i] = 0;
-
-    // Rows are taken at a distance, 8 of them 4 / v apart in X B, 4 of them 8 / v apart in X'w, v the power of 2 in the stride: lanes then
-    // read from different banks. In `share` those that are taken together lie together.
-    const int v = stride % 2 ? 0 : stride % 4 ? 1 : 2, eights = 2 - v, fours = 3 - v;  // log2 of the distances
-    const int group = warp % pass.groups, hand = warp / pass.groups, hands = PRODUCTS_WARPS / pass.groups, steps = (p + 7) / 8;
-    // row g of the u-th 8 of a tile
-    const auto eight = [&](int u) { return (u >> eights << (eights + 3)) + (g << eights) + (u & ((1 << eights) - 1)); };
-    const auto four = [&](int u) { return (u >> fours << (fours + 2)) + (q << fours) + (u & ((1 << fours) - 1)); };
-    const auto in_eights = [&](int r) { return (r >> (eights + 3) << (eights + 3)) + (r & ((1 << eights) - 1)) * 8 + (r >> eights & 7); };
-    const auto in_fours = [&](int r) { return (r >> (fours + 2) << (fours + 2)) + (r & ((1 << fours) - 1)) * 4 + (r >> fours & 3); };
-    const int row_of[4] = {eight(4 * group), eight(4 * group + 1), eight(4 * group + 2), eight(4 * group + 3)};
-    // of a warp; the others take more rows
-    const auto lanes_across = [](int left) { return left > 16 ? 32 : left > 8 ? 16 : 8; };
-    const int m_first = warp % pass.across;
-    const float2 *const pieces = (const float2 *)pass.pieces + (long)batch * steps * n_tiles * 32 + lane;
-    for (long row = first; row < last; row += tile) {
-        const int rows = rows_from(row);
-        const float *const x = tiles + stages.stage * PRODUCTS_STAGE(tile, stride);
-        row_arrived<PRODUCTS_WARPS>(&stages);
-        __syncthreads();  // nobody reads the tile before, nor its weights
-        if (row + tile < last) products_order(&stages, stages.stage ^ 1, pass, row + tile, rows_from(row + tile));
-
-        // eta of 32 rows, over every hands-th 8 columns: the lane's are q and q + 4 of them.
-        {
-            float eta[2][n_tiles][4];
-#pragma unroll
-            for (int f = 0; f < 2; f++)
-#pragma unroll
-                for (int n = 0; n < n_tiles; n++)
-#pragma unroll
-                    for (int i = 0; i < 4; i++) eta[f][n][i] = 0;
-            const float *a[4];
-#pragma unroll
-            for (int i = 0; i < 4; i++) a[i] = x + row_of[i] * stride + q;
-            float2 ahead[n_tiles];
-#pragma unroll
-            for (int n = 0; n < n_tiles; n++) ahead[n] = hand < steps ? __ldg(pieces + (hand * n_tiles + n) * 32) : make_float2(0, 0);
-            for (int s = hand; s < steps; s += hands) {
-                unsigned high[2][4], low[2][4];
-                const int next = s + hands < steps ? s + hands : s;
-#pragma unroll
-                for (int i = 0; i < 4; i++) {
-                    cores_split(a[i][8 * s], high[i / 2][i % 2], low[i / 2][i % 2]);
-                    cores_split(a[i][8 * s + 4], high[i / 2][i % 2 + 2], low[i / 2][i % 2 + 2]);
-                }
-                unsigned b[n_tiles][2], b_low[n_tiles][2];
-#pragma unroll
-                for (int n = 0; n < n_tiles; n++) {
-                    cores_split(ahead[n].x, b[n][0], b_low[n][0]);
-                    cores_split(ahead[n].y, b[n][1], b_low[n][1]);
-                    ahead[n] = __ldg(pieces + (next * n_tiles + n) * 32);
-                }
-#pragma unroll
-                for (int f = 0; f < 2; f++) products_add(eta[f], high[f], low[f], b, b_low);
-            }
-            // The upper half of the hands give theirs to the lower half.
-            const int half = hands > 1 ? hands / 2 : 1;
-            float *const mine = share + (hand % half * tile + 32 * group + g) * ACROSS + 2 * q;
-            const auto give = [&](bool add) {
-#pragma unroll
-                for (int f = 0; f < 2; f++)
-#pragma unroll
-                    for (int n = 0; n < n_tiles; n++)
-#pragma unroll
-                        for (int i = 0; i < 2; i++) {
-                            float2 *const at = (float2 *)(mine + (16 * f + 8 * i) * ACROSS + 8 * n);
-                            const float2 there = add ? *at : make_float2(0, 0);
-                            *at = make_float2(eta[f][n][2 * i] + there.x, eta[f][n][2 * i + 1] + there.y);
-                        }
-            };
-            if (hands > 1) {
-                if (hand >= half) give(false);
-                __syncthreads();
-                if (hand < half) give(true);
-            } else give(false);
+        for (int i = 0; i < 4; i++) {
+            cores_split(a[i][8 * s], high[i / 2][i % 2], low[i / 2][i % 2]);
+            cores_split(a[i][8 * s + 4], high[i / 2][i % 2 + 2], low[i / 2][i % 2 + 2]);
         }
-        __syncthreads();
-        for (int from = 0; from < outputs; from += 32) {
-            const int across = lanes_across(outputs - from), c = from + lane % across, parts = hands > 1 ? hands / 2 : 1;
-            if (c >= outputs) continue;
-            float *const eta = column[c].eta + row * column[c].k;
-            const int k = (int)column[c].k;
-#pragma unroll 4
-            for (int r = t / across; r < rows; r += PRODUCTS_THREADS / across) {
-                const float *const part = share + in_eights(r) * ACROSS + c;
-                float sum = part[0];
-                for (int h = 1; h < parts; h++) sum += part[h * tile * ACROSS];
-                eta[r * k] = sum;
-            }
-        }
-        __syncthreads();
-
-        // The density of rows, a row of a chain by a lane.
-        for (int from = 0; from < chains * tile; from += PRODUCTS_THREADS) {
-            const int pair = from + t, mine = pair < chains * tile ? pair / tile : chains - 1, chain = chain_of[mine], r = pair % tile;
-            GmContext context;
-            context.place = place;
-            context.chain = chain;
-            context.half = 0;
-            SpanRow span;
-            span.first = row + r;
-            span.last = span.first + (pair < chains * tile && r < rows);
-            span.totals = totals + pair / 16 * pass.totals;
-            const S s = states[chain];
-            Span::rows(&context, d, s, gm_sweep_place(place, chain), span);
-        }
-        __syncthreads();
-        for (int from = 0; from < OUTPUTS; from += 32) {
-            const int across = lanes_across(OUTPUTS - from), c = from + lane % across;
-            if (c >= OUTPUTS) continue;
-            const bool there = c < outputs;
-            const float *const weight = there ? column[c].weight + row * column[c].k : NULL;
-            const int k = there ? (int)column[c].k : 0;
-#pragma unroll 4
-            for (int r = t / across; r < tile; r += PRODUCTS_THREADS / across)
-                share[in_fours(r) * ACROSS + c] = there && r < rows ? weight[r * k] : 0;
-        }
-        __syncthreads();
-
-        // out += X'w, 8 rows at a time.
-        for (int k = warp / pass.across; k < tile / 8; k += PRODUCTS_WARPS / pass.across) {
-            unsigned b[n_tiles][2], b_low[n_tiles][2];
-            const float *const w = share + (8 * k + q) * ACROSS + g, *const a = x + four(2 * k) * stride + g;
-            const int below = (four(2 * k + 1) - four(2 * k)) * stride;
+        unsigned c[n_tiles][2], c_low[n_tiles][2];
 #pragma unroll
-            for (int n = 0; n < n_tiles; n++) {
-                cores_split(w[8 * n], b[n][0], b_low[n][0]);
-                cores_split(w[4 * ACROSS + 8 * n], b[n][1], b_low[n][1]);
-            }
-#pragma unroll
-            for (int m = 0; m < m_tiles; m++) {
-                const int j = 16 * (m_first + m * pass.across);
-                if (m == m_tiles - 1 && j > p) break;  // some have a tile less than others
-                unsigned high[4], low[4];
-                float value[4] = {a[j], a[j + 8], a[below + j], a[below + j + 8]};
-                if (m == m_tiles - 1) {  // a column of ones stands behind the last
-                    if (j + g == p) value[0] = value[2] = 1;
-                    if (j + g + 8 == p) value[1] = value[3] = 1;
-                }
-#pragma unroll
-                for (int i = 0; i < 4; i++) cores_split(value[i], high[i], low[i]);
-                products_add(out[m], high, low, b, b_low);
-            }
+        for (int n = 0; n < n_tiles; n++) {
+            cores_split(ahead[n].x, c[n][0], c_low[n][0]);
+            cores_split(ahead[n].y, c[n][1], c_low[n][1]);
+            ahead[n] = __ldg(pieces + (next * n_tiles + n) * 32);
         }
-        row_next(&stages);
+#pragma unroll
+        for (int f = 0; f < 2; f++) products_add(eta[f], high[f], low[f], c, c_low);
     }
+    const int half = hands > 1 ? hands / 2 : 1;
+    float *const mine = b.share + (hand % half * b.tile + 32 * b.group + at.g) * ACROSS + 2 * at.q;
+    const auto give = [&](bool add) {
+#pragma unroll
+        for (int f = 0; f < 2; f++)
+#pragma unroll
+            for (int n = 0; n < n_tiles; n++)
+#pragma unroll
+                for (int i = 0; i < 2; i++) {
+                    float2 *const to = (float2 *)(mine + (16 * f + 8 * i) * ACROSS + 8 * n);
+                    const float2 there = add ? *to : make_float2(0, 0);
+                    *to = make_float2(eta[f][n][2 * i] + there.x, eta[f][n][2 * i + 1] + there.y);
+                }
+    };
+    if (hands > 1) {
+        if (hand >= half) give(false);
+        __syncthreads();
+        if (hand < half) give(true);
+    } else give(false);
+}
 
+// The parts added, to the chains' eta.
+template <int n_tiles> PRODUCTS_INLINE void products_store_eta(const ProductsBlock &b, const ProductsRows &at, long row, int rows)
+{
+    enum { ACROSS = PRODUCTS_ACROSS(n_tiles) };
+    const int t = threadIdx.x, lane = t & 31;
+    for (int from = 0; from < b.outputs; from += 32) {
+        const int across = products_across(b.outputs - from), c = from + lane % across, parts = b.hands > 1 ? b.hands / 2 : 1;
+        if (c >= b.outputs) continue;
+        float *const eta = b.column[c].eta + row * b.column[c].k;
+        const int k = (int)b.column[c].k;
+#pragma unroll 4
+        for (int r = t / across; r < rows; r += PRODUCTS_THREADS / across) {
+            const float *const part = b.share + at.in_eights(r) * ACROSS + c;
+            float sum = part[0];
+            for (int h = 1; h < parts; h++) sum += part[h * b.tile * ACROSS];
+            eta[r * k] = sum;
+        }
+    }
+}
+
+// The density of rows, a row of a chain by a lane.
+template <class Span, class D, class S> PRODUCTS_INLINE void products_density(const ProductsBlock &b, const D &d,
+                                                                              const S *__restrict__ states, GmPlace *place,
+                                                                              const ProductsPass &pass, long row, int rows)
+{
+    for (int from = 0; from < b.chains * b.tile; from += PRODUCTS_THREADS) {
+        const int pair = from + (int)threadIdx.x, mine = pair < b.chains * b.tile ? pair / b.tile : b.chains - 1, chain = b.chain_of[mine],
+                  r = pair % b.tile;
+        GmContext context;
+        context.place = place;
+        context.chain = chain;
+        context.half = 0;
+        SpanRow span;
+        span.first = row + r;
+        span.last = span.first + (pair < b.chains * b.tile && r < rows);
+        span.totals = b.totals + pair / 16 * pass.totals;
+        const S s = states[chain];
+        Span::rows(&context, d, s, gm_sweep_place(place, chain), span);
+    }
+}
+
+template <int n_tiles> PRODUCTS_INLINE void products_fetch_weights(const ProductsBlock &b, const ProductsRows &at, long row, int rows)
+{
+    enum { OUTPUTS = 8 * n_tiles, ACROSS = PRODUCTS_ACROSS(n_tiles) };
+    const int t = threadIdx.x, lane = t & 31;
+    for (int from = 0; from < OUTPUTS; from += 32) {
+        const int across = products_across(OUTPUTS - from), c = from + lane % across;
+        if (c >= OUTPUTS) continue;
+        const bool there = c < b.outputs;
+        const float *const weight = there ? b.column[c].weight + row * b.column[c].k : NULL;
+        const int k = there ? (int)b.column[c].k : 0;
+#pragma unroll 4
+        for (int r = t / across; r < b.tile; r += PRODUCTS_THREADS / across)
+            b.share[at.in_fours(r) * ACROSS + c] = there && r < rows ? weight[r * k] : 0;
+    }
+}
+
+// out += X'w, 8 rows at a time.
+template <int m_tiles, int n_tiles> PRODUCTS_INLINE void products_out(const ProductsBlock &b, const ProductsRows &at,
+                                                                      const ProductsPass &pass, const float *x,
+                                                                      float (&out)[m_tiles][n_tiles][4])
+{
+    enum { ACROSS = PRODUCTS_ACROSS(n_tiles) };
+    const int warp = threadIdx.x >> 5, g = at.g, p = b.p, m_first = warp % pass.across;
+    for (int k = warp / pass.across; k < b.tile / 8; k += PRODUCTS_WARPS / pass.across) {
+        unsigned c[n_tiles][2], c_low[n_tiles][2];
+        const float *const w = b.share + (8 * k + at.q) * ACROSS + g, *const a = x + at.four(2 * k) * b.stride + g;
+        const int below = (at.four(2 * k + 1) - at.four(2 * k)) * b.stride;
+#pragma unroll
+        for (int n = 0; n < n_tiles; n++) {
+            cores_split(w[8 * n], c[n][0], c_low[n][0]);
+            cores_split(w[4 * ACROSS + 8 * n], c[n][1], c_low[n][1]);
+        }
+#pragma unroll
+        for (int m = 0; m < m_tiles; m++) {
+            const int j = 16 * (m_first + m * pass.across);
+            if (m == m_tiles - 1 && j > p) break;  // some have a tile less than others
+            unsigned high[4], low[4];
+            float value[4] = {a[j], a[j + 8], a[below + j], a[below + j + 8]};
+            if (m == m_tiles - 1) {  // a column of ones stands behind the last
+                if (j + g == p) value[0] = value[2] = 1;
+                if (j + g + 8 == p) value[1] = value[3] = 1;
+            }
+#pragma unroll
+            for (int i = 0; i < 4; i++) cores_split(value[i], high[i], low[i]);
+            products_add(out[m], high, low, c, c_low);
+        }
+    }
+}
+
+// What the block has of X'w and of totals, for gm_products_sums.
+template <int m_tiles, int n_tiles> PRODUCTS_INLINE void products_end(const ProductsBlock &b, const ProductsRows &at,
+                                                                      const ProductsPass &pass, const float (&out)[m_tiles][n_tiles][4])
+{
+    const int t = threadIdx.x, warp = t >> 5, p = b.p, m_first = warp % pass.across;
     const int shares = PRODUCTS_WARPS / pass.across, all = pass.together * pass.width;
-    float *const part = pass.part + ((batch * pass.chunks + chunk) * shares + warp / pass.across) * (p + 1) * all;
+    float *const part = pass.part + ((b.batch * pass.chunks + b.chunk) * shares + warp / pass.across) * (p + 1) * all;
 #pragma unroll
     for (int m = 0; m < m_tiles; m++)
 #pragma unroll
         for (int n = 0; n < n_tiles; n++)
 #pragma unroll
             for (int i = 0; i < 4; i++) {
-                const int j = 16 * (m_first + m * pass.across) + g + i / 2 * 8, c = 8 * n + 2 * q + i % 2;
-                if (j <= p && c < outputs) part[(long)j * all + c] = out[m][n][i];
+                const int j = 16 * (m_first + m * pass.across) + at.g + i / 2 * 8, c = 8 * n + 2 * at.q + i % 2;
+                if (j <= p && c < b.outputs) part[(long)j * all + c] = out[m][n][i];
             }
     __syncthreads();
-    for (int e = t; e < chains * pass.totals; e += PRODUCTS_THREADS) {
+    for (int e = t; e < b.chains * pass.totals; e += PRODUCTS_THREADS) {
         const int chain = e / pass.totals, k = e % pass.totals;
         wide sum = 0;
-        for (int r = 0; r < tile / 16; r++) sum += totals[(chain * (tile / 16) + r) * pass.totals + k];
-        pass.part_totals[(chunk * pass.chains + first_chain + chain) * pass.totals + k] = sum;
+        for (int r = 0; r < b.tile / 16; r++) sum += b.totals[(chain * (b.tile / 16) + r) * pass.totals + k];
+        pass.part_totals[(b.chunk * pass.chains + b.first_chain + chain) * pass.totals + k] = sum;
     }
+}
+
+template <int n_tiles> PRODUCTS_INLINE ProductsBlock products_block(const GmPlace *place, const ProductsPass &pass)
+{
+    const int warp = threadIdx.x >> 5;
+    ProductsBlock b;
+    b.p = (int)pass.p;
+    b.stride = (int)pass.stride;
+    b.tile = 32 * pass.groups;
+    b.batch = blockIdx.x % pass.batches;
+    b.chunk = pass.first_chunk + blockIdx.x / pass.batches;
+    const long rows_here = b.chunk < pass.longer ? pass.rows : pass.rows - b.tile;
+    b.first = b.chunk * pass.rows - (b.chunk > pass.longer ? (b.chunk - pass.longer) * b.tile : 0);
+    b.last = b.first + rows_here < pass.n ? b.first + rows_here : pass.n;
+    b.first_chain = b.batch * pass.together;
+    b.chains = products_chains(place, pass, b.batch);
+    b.outputs = b.chains * pass.width;
+    b.chain_of = place->going + 1 + b.first_chain;
+    b.tiles = (float *)(products_shared + 128);
+    b.share = b.tiles + 2 * PRODUCTS_STAGE(b.tile, b.stride);
+    b.column = (ProductsColumn *)(b.share + PRODUCTS_KEPT(pass.groups) * PRODUCTS_ACROSS(n_tiles));
+    b.totals = (wide *)(b.column + 8 * n_tiles);
+    b.group = warp % pass.groups;
+    b.hand = warp / pass.groups;
+    b.hands = PRODUCTS_WARPS / pass.groups;
+    b.steps = (b.p + 7) / 8;
+    return b;
+}
+
+template <class Span, int m_tiles, int n_tiles, class D, class S>
+PRODUCTS_INLINE void products_pass(const D &d, const S *__restrict__ states, GmPlace *place, const ProductsPass &pass)
+{
+    const ProductsBlock b = products_block<n_tiles>(place, pass);
+    if (b.chains <= 0 || products_tiles(place, pass) != n_tiles) return;
+    RowStages stages;
+    products_begin(b, states, pass, &stages);
+    if (b.first < b.last) products_order(&stages, 0, pass, b.first, b.rows_from(b.first));
+    float out[m_tiles][n_tiles][4];
+    products_clear(out);
+    const int lane = threadIdx.x & 31, v = b.stride % 2 ? 0 : b.stride % 4 ? 1 : 2;
+    const ProductsRows at = {2 - v, 3 - v, lane >> 2, lane & 3};
+    const int row_of[4] = {at.eight(4 * b.group), at.eight(4 * b.group + 1), at.eight(4 * b.group + 2), at.eight(4 * b.group + 3)};
+    const float2 *const pieces = (const float2 *)pass.pieces + (long)b.batch * b.steps * n_tiles * 32 + lane;
+    for (long row = b.first; row < b.last; row += b.tile) {
+        const int rows = b.rows_from(row);
+        const float *const x = b.tiles + stages.stage * PRODUCTS_STAGE(b.tile, b.stride);
+        row_arrived<PRODUCTS_WARPS>(&stages);
+        __syncthreads();  // nobody reads the tile before, nor its weights
+        if (row + b.tile < b.last) products_order(&stages, stages.stage ^ 1, pass, row + b.tile, b.rows_from(row + b.tile));
+        products_eta<n_tiles>(b, at, row_of, x, pieces);
+        __syncthreads();
+        products_store_eta<n_tiles>(b, at, row, rows);
+        __syncthreads();
+        products_density<Span>(b, d, states, place, pass, row, rows);
+        __syncthreads();
+        products_fetch_weights<n_tiles>(b, at, row, rows);
+        __syncthreads();
+        products_out(b, at, pass, x, out);
+        row_next(&stages);
+    }
+    products_end(b, at, pass, out);
 }
 
 // ---- the kernels ----

@@ -172,96 +172,161 @@ ROW_INLINE RowWeight row_draw(GmPlace *place, const D &d, const S &s, const Swee
 
 extern __shared__ __align__(128) unsigned char row_shared[];
 
-template <class Row, int warps, int columns, int tile, int chains, class D, class S>
-ROW_INLINE void row_pass_tiled(const D &d, const S *__restrict__ states, GmPlace *place, const RowPass &pass)
+// The rows of a block, and the chains that it makes them for.
+struct RowBlock {
+    int p, places, going, some;  // places: of partial sums, some of which may stay empty
+    long chunk, first, last;
+};
+
+template <int chains> ROW_INLINE RowBlock row_block(const GmPlace *place, const RowPass &pass)
 {
-    enum { ACROSS = 32 * warps, DOTS = tile * chains, COPIES = 32 / DOTS };
-    const int t = threadIdx.x, lane = t & 31, p = (int)pass.p;
-    const long first = (pass.first_chunk + blockIdx.x) * pass.rows, last = first + pass.rows < pass.n ? first + pass.rows : pass.n;
-    const long tiles = (last - first + tile - 1) / tile;
-    const long row_bytes = pass.p * (long)sizeof(real);
-    // the other places stay empty
-    const int places = chains == 1 ? 1 : pass.chains, going = row_chains(place, pass), some = chains == 1 ? 1 : going;
-    const unsigned char *const X = (const unsigned char *)pass.X;
-    if (going <= 0) return;
+    RowBlock b;
+    b.p = (int)pass.p;
+    b.chunk = pass.first_chunk + blockIdx.x;
+    b.first = b.chunk * pass.rows;
+    b.last = b.first + pass.rows < pass.n ? b.first + pass.rows : pass.n;
+    b.places = chains == 1 ? 1 : pass.chains;
+    b.going = row_chains(place, pass);
+    b.some = chains == 1 ? 1 : b.going;
+    return b;
+}
 
-    // dots[warp][row, chain], weights[row, chain]
-    real *const dots = (real *)(row_shared + 64), *const weights = dots + warps * DOTS;
-    RowStages stages;
-    stages.tiles = row_shared + ROW_TILES_AT(warps, DOTS, (int)sizeof(real));
-    stages.barriers = row_shared_address(row_shared);
-    stages.bytes = (int)ROW_STAGE(tile, row_bytes, 1);
-    stages.n = pass.stages;
-    stages.stage = 0;
-    stages.turn = 0;
-    row_stages_begin(&stages);
-    row_wait<warps>();
-    const auto order = [&](long k, int stage) {  // tile k of the chunk
-        const long from = k < tiles ? (first + k * tile) * row_bytes : 0;
-        const long to = k < tiles ? (first + (k + 1) * tile < last ? first + (k + 1) * tile : last) * row_bytes : 0;
-        row_order(&stages, stage, X + (from & ~15L), ((to + 15) & ~15L) - (from & ~15L));
-    };
-    for (int k = 0; k < stages.n - 1; k++) order(k, k);
+// Tile k of the chunk, into a stage; behind the last one nothing.
+template <int tile> ROW_INLINE void row_order_tile(const RowBlock &b, const RowPass &pass, const RowStages *stages, long k, int stage)
+{
+    const long row_bytes = pass.p * (long)sizeof(real), tiles = (b.last - b.first + tile - 1) / tile;
+    const long from = k < tiles ? (b.first + k * tile) * row_bytes : 0;
+    const long to = k < tiles ? (b.first + (k + 1) * tile < b.last ? b.first + (k + 1) * tile : b.last) * row_bytes : 0;
+    row_order(stages, stage, (const unsigned char *)pass.X + (from & ~15L), ((to + 15) & ~15L) - (from & ~15L));
+}
 
-    // The lane's columns t, t + ACROSS, ...: the last column again where there are none left, with beta 0, never written.
-    int column[columns];
-    real beta[columns][chains], sum[columns][chains];
+// The lane's columns t, t + ACROSS, ...: the last column again where there are none left, with beta 0, never written.
+template <int across, int columns, int chains, class S>
+ROW_INLINE void row_columns(const RowBlock &b, const S *states, const GmPlace *place, const RowPass &pass, int (&column)[columns],
+                            real (&beta)[columns][chains], real (&sum)[columns][chains])
+{
+    const int t = threadIdx.x;
 #pragma unroll
     for (int j = 0; j < columns; j++) {
-        column[j] = t + j * ACROSS < p ? t + j * ACROSS : p - 1;
+        column[j] = t + j * across < b.p ? t + j * across : b.p - 1;
 #pragma unroll
         for (int c = 0; c < chains; c++) {
-            beta[j][c] = pass.beta != ROW_NO_FIELD && c < some && t + j * ACROSS < p
+            beta[j][c] = pass.beta != ROW_NO_FIELD && c < b.some && t + j * across < b.p
                              ? (real)row_field(states, row_chain(place, pass.chain + c), pass.beta)[column[j]]
                              : 0;
             sum[j][c] = 0;
         }
     }
+}
 
+// dot += x beta, of the lane's columns.
+template <int across, int columns, int tile, int chains> ROW_INLINE void row_dots(int p, const real *x, const int (&column)[columns],
+                                                                                  const real (&beta)[columns][chains],
+                                                                                  real (&dot)[tile * chains])
+{
+#pragma unroll
+    for (int j = 0; j < columns; j++) {
+        if (j > 0 && j * across >= p) break;
+        const real *at_column = x + column[j];
+#pragma unroll
+        for (int r = 0; r < tile; r++) {
+            const real value = at_column[r * p];
+#pragma unroll
+            for (int c = 0; c < chains; c++) dot[r * chains + c] += value * beta[j][c];
+        }
+    }
+}
+
+// sum += weights times x, of the lane's columns.
+template <int across, int columns, int tile, int chains>
+ROW_INLINE void row_sums(int p, const real *x, const int (&column)[columns], const real *weights, real (&sum)[columns][chains])
+{
+    real weight[tile * chains];
+#pragma unroll
+    for (int v = 0; v < tile * chains; v++) weight[v] = weights[v];
+#pragma unroll
+    for (int j = 0; j < columns; j++) {
+        if (j > 0 && j * across >= p) break;
+        const real *at_column = x + column[j];
+#pragma unroll
+        for (int r = 0; r < tile; r++) {
+            const real value = at_column[r * p];
+#pragma unroll
+            for (int c = 0; c < chains; c++) sum[j][c] += weight[r * chains + c] * value;
+        }
+    }
+}
+
+// What the block has, for the sums of chunks. more: of this lane's rows, of chain `mine` of those together.
+template <int across, int columns, int chains>
+ROW_INLINE void row_store(const RowBlock &b, const RowPass &pass, const real (&sum)[columns][chains], real more, int mine)
+{
+    const int t = threadIdx.x;
+#pragma unroll
+    for (int j = 0; j < columns; j++)
+#pragma unroll
+        for (int c = 0; c < chains; c++)
+            if (c < b.some && t + j * across < b.p) pass.partial[(b.chunk * b.places + c) * (b.p + 1) + t + j * across] = sum[j][c];
+    if (t >= 32) return;
+#pragma unroll
+    for (int c = 0; c < chains; c++) {
+        const double whole = row_warp_sum(mine % chains == c ? more : 0);
+        if (t == 0 && c < b.some) pass.partial[(b.chunk * b.places + c) * (b.p + 1) + b.p] = whole;
+    }
+}
+
+template <int warps, int tile, int dots> ROW_INLINE RowStages row_tiled_stages(const RowPass &pass)
+{
+    RowStages stages;
+    stages.tiles = row_shared + ROW_TILES_AT(warps, dots, (int)sizeof(real));
+    stages.barriers = row_shared_address(row_shared);
+    stages.bytes = (int)ROW_STAGE(tile, pass.p * (long)sizeof(real), 1);
+    stages.n = pass.stages;
+    stages.stage = 0;
+    stages.turn = 0;
+    row_stages_begin(&stages);
+    row_wait<warps>();
+    return stages;
+}
+
+template <class Row, int warps, int columns, int tile, int chains, class D, class S>
+ROW_INLINE void row_pass_tiled(const D &d, const S *__restrict__ states, GmPlace *place, const RowPass &pass)
+{
+    enum { ACROSS = 32 * warps, DOTS = tile * chains, COPIES = 32 / DOTS };
+    const int t = threadIdx.x, lane = t & 31;
+    const RowBlock b = row_block<chains>(place, pass);
+    const long tiles = (b.last - b.first + tile - 1) / tile, row_bytes = pass.p * (long)sizeof(real);
+    if (b.going <= 0) return;
+    // dots[warp][row, chain], weights[row, chain]
+    real *const dots = (real *)(row_shared + 64), *const weights = dots + warps * DOTS;
+    RowStages stages = row_tiled_stages<warps, tile, DOTS>(pass);
+    for (int k = 0; k < stages.n - 1; k++) row_order_tile<tile>(b, pass, &stages, k, k);
+    int column[columns];
+    real beta[columns][chains], sum[columns][chains], more = 0;  // more: of this lane's rows, at most 512 of them
+    row_columns<ACROSS>(b, states, place, pass, column, beta, sum);
     // The row and chain of the dot that this lane draws for, in the first warp: always the same chain.
-    const int mine = lane / COPIES, draws = mine % chains < some, chain = row_chain(place, pass.chain + (draws ? mine % chains : 0));
+    const int mine = lane / COPIES, draws = mine % chains < b.some, chain = row_chain(place, pass.chain + (draws ? mine % chains : 0));
     const S s = states[chain];
     const Sweep at = gm_sweep_place(place, chain);
-
-    real more = 0;  // of this lane's rows, at most 512 of them
-
     for (long k = 0; k < tiles; k++) {
-        const long row = first + k * tile;
-        const int rows = last - row < tile ? (int)(last - row) : tile;
-        unsigned char *const stage = stages.tiles + (long)stages.stage * stages.bytes;
-        real *const x = (real *)(stage + (row * row_bytes & 15));
+        const long row = b.first + k * tile;
+        const int rows = b.last - row < tile ? (int)(b.last - row) : tile;
+        real *const x = (real *)(stages.tiles + (long)stages.stage * stages.bytes + (row * row_bytes & 15));
         row_arrived<warps>(&stages);
         if (rows < tile) {  // the last: what is not there counts as zeros
-            for (int e = rows * p + t; e < tile * p; e += ACROSS) x[e] = 0;
+            for (int e = rows * b.p + t; e < tile * b.p; e += ACROSS) x[e] = 0;
             row_wait<warps>();
         }
-
         real dot[DOTS];
 #pragma unroll
         for (int v = 0; v < DOTS; v++) dot[v] = 0;
-        if (pass.beta != ROW_NO_FIELD) {
-#pragma unroll
-            for (int j = 0; j < columns; j++) {
-                if (j > 0 && j * ACROSS >= p) break;
-                const real *at_column = x + column[j];
-#pragma unroll
-                for (int r = 0; r < tile; r++) {
-                    const real value = at_column[r * p];
-#pragma unroll
-                    for (int c = 0; c < chains; c++) dot[r * chains + c] += value * beta[j][c];
-                }
-            }
-        }
+        if (pass.beta != ROW_NO_FIELD) row_dots<ACROSS, columns, tile, chains>(b.p, x, column, beta, dot);
         real whole = row_transpose_sum<DOTS>(dot);
         if (warps > 1) {
             if (lane % COPIES == 0) dots[(t >> 5) * DOTS + mine] = whole;
             __syncthreads();  // from here on the tile before is not read any more
         } else __syncwarp();
-
-        int free_stage = stages.stage - 1;
-        if (free_stage < 0) free_stage = stages.n - 1;
-        order(k + stages.n - 1, free_stage);
-
+        row_order_tile<tile>(b, pass, &stages, k + stages.n - 1, stages.stage > 0 ? stages.stage - 1 : stages.n - 1);
         if (t < 32) {
             if (warps > 1) {
                 whole = 0;
@@ -270,141 +335,124 @@ ROW_INLINE void row_pass_tiled(const D &d, const S *__restrict__ states, GmPlace
             }
             if (lane % COPIES == 0) {
                 const int r = mine / chains;
-                real weight = 0;
-                if (r < rows && draws) {
-                    const RowWeight w = row_draw<Row>(place, d, s, at, chain, row + r, whole);
-                    weight = w.shift;
-                    more += w.more;
-                }
-                weights[mine] = weight;
+                RowWeight w = {0, 0};
+                if (r < rows && draws) w = row_draw<Row>(place, d, s, at, chain, row + r, whole);
+                weights[mine] = w.shift;
+                more += w.more;
             }
         }
         row_wait<warps>();
-
-        if (pass.out != ROW_NO_FIELD) {
-            real weight[DOTS];
-#pragma unroll
-            for (int v = 0; v < DOTS; v++) weight[v] = weights[v];
-#pragma unroll
-            for (int j = 0; j < columns; j++) {
-                if (j > 0 && j * ACROSS >= p) break;
-                const real *at_column = x + column[j];
-#pragma unroll
-                for (int r = 0; r < tile; r++) {
-                    const real value = at_column[r * p];
-#pragma unroll
-                    for (int c = 0; c < chains; c++) sum[j][c] += weight[r * chains + c] * value;
-                }
-            }
-        }
+        if (pass.out != ROW_NO_FIELD) row_sums<ACROSS, columns, tile, chains>(b.p, x, column, weights, sum);
         row_next(&stages);
     }
-    if (pass.out == ROW_NO_FIELD) return;
-#pragma unroll
-    for (int j = 0; j < columns; j++)
-#pragma unroll
-        for (int c = 0; c < chains; c++)
-            if (c < some && t + j * ACROSS < p)
-                pass.partial[((pass.first_chunk + blockIdx.x) * places + c) * (p + 1) + t + j * ACROSS] = sum[j][c];
-    if (t >= 32) return;
-#pragma unroll
-    for (int c = 0; c < chains; c++) {
-        const double whole = row_warp_sum(mine % chains == c ? more : 0);
-        if (lane == 0 && c < some) pass.partial[((pass.first_chunk + blockIdx.x) * places + c) * (p + 1) + p] = whole;
-    }
+    if (pass.out != ROW_NO_FIELD) row_store<ACROSS>(b, pass, sum, more, mine);
 }
 
 // ---- narrow: a row for each lane ----
 
+// Rows row .. row + 31, as they lie, or the lane's, if rows are full: 16 bytes at a time.
+template <int columns> ROW_INLINE void row_read(const RowBlock &b, const RowPass &pass, long row, real (&ahead)[columns])
+{
+    const real *const X = (const real *)pass.X;
+    const int lane = threadIdx.x & 31, p = b.p;
+    if (p == columns) {
+        enum { PIECE = 16 / (int)sizeof(real) };
+        union {
+            uint4 bits;
+            real x[PIECE];
+        } piece;
+        const uint4 *const x = (const uint4 *)(X + (row + lane < b.last ? row + lane : b.last - 1) * p);
+#pragma unroll
+        for (int j = 0; j < columns; j += PIECE) {
+            piece.bits = __ldcs(x + j / PIECE);
+#pragma unroll
+            for (int i = 0; i < PIECE; i++) ahead[j + i] = piece.x[i];
+        }
+        return;
+    }
+    const int n = b.last - row < 32 ? (int)(b.last - row) * p : 32 * p;
+    const real *const x = X + row * p + lane;
+#pragma unroll
+    for (int j = 0; j < columns; j++) ahead[j] = 32 * j + lane < n ? __ldcs(x + 32 * j) : 0;
+}
+
+// The lane's row of 32 that were read as one piece: element e lies at e + e / 32, so that neither side meets in a bank.
+template <int columns> ROW_INLINE void row_turn(int p, const real (&ahead)[columns], real *turned, real (&x)[columns])
+{
+    const int lane = threadIdx.x & 31;
+    if (p == columns) {
+#pragma unroll
+        for (int j = 0; j < columns; j++) x[j] = ahead[j];
+        return;
+    }
+    __syncwarp();
+#pragma unroll
+    for (int j = 0; j < columns; j++) turned[33 * j + lane] = ahead[j];
+    __syncwarp();
+#pragma unroll
+    for (int j = 0; j < columns; j++) {  // from j = p on other numbers, which meet beta 0 and are not written
+        const int e = lane * p + j;
+        x[j] = turned[e + (e >> 5)];
+    }
+}
+
+// The sums of the warps, the last of each chain being the total, for the sums of chunks.
+template <int warps, int columns, int chains>
+ROW_INLINE void row_store_narrow(const RowBlock &b, const RowPass &pass, const double (&sums)[warps][chains][columns + 1])
+{
+    const int p = b.p;
+    for (int e = threadIdx.x; e < b.some * (p + 1); e += 32 * warps) {
+        const int c = e / (p + 1), j = e % (p + 1) < p ? e % (p + 1) : columns;
+        double whole = 0;
+        for (int w = 0; w < warps; w++) whole += sums[w][c][j];
+        pass.partial[b.chunk * b.places * (p + 1) + e] = whole;
+    }
+}
+
 template <class Row, int warps, int columns, int chains, class D, class S>
 ROW_INLINE void row_pass_narrow(const D &d, const S *__restrict__ states, GmPlace *place, const RowPass &pass)
 {
-    // 32 rows are read as one piece, then turned: element e lies at e + e / 32, so that neither side meets in a bank. Rows that are full
-    // are read by their lanes, 16 bytes at a time.
     __shared__ real turned[warps][33 * columns], betas[chains][columns];
-    __shared__ double sums[warps][chains][columns + 1];  // the last is the total
-    const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5, p = (int)pass.p;
-    const long first = (pass.first_chunk + blockIdx.x) * pass.rows, last = first + pass.rows < pass.n ? first + pass.rows : pass.n;
-    // the other places stay empty
-    const int places = chains == 1 ? 1 : pass.chains, going = row_chains(place, pass), some = chains == 1 ? 1 : going;
-    const real *const X = (const real *)pass.X;
-    const bool full = p == columns;
-    if (going <= 0) return;
+    __shared__ double sums[warps][chains][columns + 1];
+    const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5;
+    const RowBlock b = row_block<chains>(place, pass);
+    if (b.going <= 0) return;
     for (int e = threadIdx.x; e < chains * columns; e += 32 * warps) {
         const int c = e / columns, j = e % columns;
-        betas[c][j] =
-            pass.beta != ROW_NO_FIELD && c < some && j < p ? (real)row_field(states, row_chain(place, pass.chain + c), pass.beta)[j] : 0;
+        betas[c][j] = pass.beta != ROW_NO_FIELD && c < b.some && j < b.p
+                          ? (real)row_field(states, row_chain(place, pass.chain + c), pass.beta)[j]
+                          : 0;
     }
     __syncthreads();
-
     real sum[chains][columns], more[chains], ahead[columns];
-#pragma unroll
-    for (int c = 0; c < chains; c++) {
-        more[c] = 0;
-#pragma unroll
-        for (int j = 0; j < columns; j++) sum[c][j] = 0;
-    }
-    const auto read = [&](long row) {  // rows row .. row + 31, as they lie, or the lane's
-        if (full) {
-            enum { PIECE = 16 / (int)sizeof(real) };
-            union {
-                uint4 bits;
-                real x[PIECE];
-            } piece;
-            const uint4 *const x = (const uint4 *)(X + (row + lane < last ? row + lane : last - 1) * p);
-#pragma unroll
-            for (int j = 0; j < columns; j += PIECE) {
-                piece.bits = __ldcs(x + j / PIECE);
-#pragma unroll
-                for (int i = 0; i < PIECE; i++) ahead[j + i] = piece.x[i];
-            }
-            return;
-        }
-        const int n = last - row < 32 ? (int)(last - row) * p : 32 * p;
-        const real *const x = X + row * p + lane;
-#pragma unroll
-        for (int j = 0; j < columns; j++) ahead[j] = 32 * j + lane < n ? __ldcs(x + 32 * j) : 0;
-    };
     S s[chains];
     Sweep at[chains];
     int chain[chains];
 #pragma unroll
     for (int c = 0; c < chains; c++) {
-        chain[c] = row_chain(place, pass.chain + (c < some ? c : 0));
+        more[c] = 0;
+#pragma unroll
+        for (int j = 0; j < columns; j++) sum[c][j] = 0;
+        chain[c] = row_chain(place, pass.chain + (c < b.some ? c : 0));
         s[c] = states[chain[c]];
         at[c] = gm_sweep_place(place, chain[c]);
     }
-    long row = first + 32 * warp;
-    if (row < last) read(row);
-    for (; row < last; row += 32 * warps) {
+    long row = b.first + 32 * warp;
+    if (row < b.last) row_read(b, pass, row, ahead);
+    for (; row < b.last; row += 32 * warps) {
         real x[columns];
-        if (full) {
-#pragma unroll
-            for (int j = 0; j < columns; j++) x[j] = ahead[j];
-        } else {
-            __syncwarp();
-#pragma unroll
-            for (int j = 0; j < columns; j++) turned[warp][33 * j + lane] = ahead[j];
-            __syncwarp();
-#pragma unroll
-            for (int j = 0; j < columns; j++) {  // from j = p on other numbers, which meet beta 0 and are not written
-                const int e = lane * p + j;
-                x[j] = turned[warp][e + (e >> 5)];
-            }
-        }
-        if (row + 32 * warps < last) read(row + 32 * warps);
+        row_turn(b.p, ahead, turned[warp], x);
+        if (row + 32 * warps < b.last) row_read(b, pass, row + 32 * warps, ahead);
 #pragma unroll
         for (int c = 0; c < chains; c++) {
-            if (c >= some) break;
+            if (c >= b.some) break;
             real dot = 0;
 #pragma unroll
             for (int j = 0; j < columns; j++) dot += x[j] * betas[c][j];
-            real weight = 0;
-            if (row + lane < last) {
-                const RowWeight w = row_draw<Row>(place, d, s[c], at[c], chain[c], row + lane, dot);
-                weight = w.shift;
-                more[c] += w.more;
-            }
+            RowWeight w = {0, 0};
+            if (row + lane < b.last) w = row_draw<Row>(place, d, s[c], at[c], chain[c], row + lane, dot);
+            more[c] += w.more;
+            const real weight = w.shift;
 #pragma unroll
             for (int j = 0; j < columns; j++) sum[c][j] += weight * x[j];
         }
@@ -418,12 +466,7 @@ ROW_INLINE void row_pass_narrow(const D &d, const S *__restrict__ states, GmPlac
         if (lane == 0) sums[warp][c][columns] = total;
     }
     __syncthreads();
-    for (int e = threadIdx.x; e < some * (p + 1); e += 32 * warps) {
-        const int c = e / (p + 1), j = e % (p + 1) < p ? e % (p + 1) : columns;
-        double whole = 0;
-        for (int w = 0; w < warps; w++) whole += sums[w][c][j];
-        pass.partial[(pass.first_chunk + blockIdx.x) * places * (p + 1) + e] = whole;
-    }
+    row_store_narrow<warps, columns, chains>(b, pass, sums);
 }
 
 // ---- any width: a row for the block, piece by piece; the sums of the chunk are kept in memory ----

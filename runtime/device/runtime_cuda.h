@@ -543,109 +543,149 @@ static __device__ __forceinline__ void gm_opaque(double &x) { asm volatile("" : 
 
 #ifdef GM_WEIGHTED_GRAMS
 
-// part[chain][chunk][tile][T * T] of X' diag(w) X over a chunk of rows, for a tile of T by T outputs at or below the diagonal. blockIdx.x:
-// the tile; y: the chunk, after `before` others of all `chunks`; z: the chain. 64 threads have M by M outputs each, in registers; four such
-// hands share the rows of a slab, and the next slab is on its way while one is worked on. Within 256 rows of a hand sums are of the type of
-// X, then double.
-template <int T> static __device__ __forceinline__ void gm_weighted_products(const State *states, long n, long p, long chunk, long before,
-                                                                             long chunks, const real *X, uint64_t at_w, double *part)
-{
-    // G outputs lie together
+// A tile of T by T outputs: 64 threads have M by M of them each; four such hands share the rows of a slab. G outputs lie together.
+template <int T> struct WeightedShape {
     enum { SIDE = 8, M = T / SIDE, HANDS = 4, SIZE = (int)sizeof(real), G = M * SIZE > 16 ? 16 / SIZE : M };
-    enum { SLAB = 8192 / SIZE / T, MINE = SLAB * T / 256, SLABS = 256 * HANDS / SLAB };
-    struct __align__(G * SIZE) Piece { real x[G]; };
+    enum { SLAB = 8192 / SIZE / T, MINE = SLAB * T / 256, SLABS = 256 * HANDS / SLAB, STEP = 256 / T };
+    struct __align__(G *SIZE) Piece { real x[G]; };
     struct Slab {
         real left[SLAB][T], right[SLAB][T];
     };
-    __shared__ __align__(16) unsigned char room[2 * sizeof(Slab)];  // two slabs; then the sums of one hand
+};
+
+// Where a block's tile and chunk lie: columns a .. and b .. of X, b <= a; rows up to last.
+struct WeightedTile {
+    long p, a, b, last;
+    bool diagonal;
+};
+
+// What a thread copies of a slab: one column, every STEP rows; left and right are on their way, and so is a row's weight.
+template <int T> struct WeightedAhead {
+    real left[WeightedShape<T>::MINE], right[WeightedShape<T>::MINE], weight;
+};
+
+template <int T> static __device__ __forceinline__ void gm_weighted_read(const WeightedTile &c, const real *X, const real *w, long i,
+                                                                         WeightedAhead<T> &ahead)
+{
+    typedef WeightedShape<T> S;
+    const int t = (int)threadIdx.x, column = t % T, row = t / T;
+    const bool in_left = !c.diagonal && c.a + column < c.p, in_right = c.b + column < c.p;
+    const real *x = X + (i + row) * c.p + c.a + column;
+    const long across = c.b - c.a;
+    const int rows = c.last - i - row < S::SLAB ? (int)(c.last - i - row) : S::SLAB;
+#pragma unroll
+    for (int k = 0; k < S::MINE; k++, x += S::STEP * c.p) {
+        ahead.left[k] = in_left && k * S::STEP < rows ? x[0] : 0;
+        ahead.right[k] = in_right && k * S::STEP < rows ? x[across] : 0;
+    }
+    if (t < S::SLAB) ahead.weight = i + t < c.last ? w[i + t] : 0;
+}
+
+template <int T> static __device__ __forceinline__ void gm_weighted_keep(const WeightedTile &c, const WeightedAhead<T> &ahead,
+                                                                         typename WeightedShape<T>::Slab *slab, real *weight)
+{
+    typedef WeightedShape<T> S;
+    const int t = (int)threadIdx.x, column = t % T, row = t / T;
+#pragma unroll
+    for (int m = 0; m < S::MINE; m++) {
+        if (!c.diagonal) slab->left[row + m * S::STEP][column] = ahead.left[m];
+        slab->right[row + m * S::STEP][column] = ahead.right[m];
+    }
+    if (t < S::SLAB) weight[t] = ahead.weight;
+}
+
+// sum += the hand's rows of a slab.
+template <int T> static __device__ __forceinline__ void gm_weighted_slab(const WeightedTile &c, const typename WeightedShape<T>::Slab *s,
+                                                                         const real *weight,
+                                                                         real (&sum)[WeightedShape<T>::M][WeightedShape<T>::M])
+{
+    typedef WeightedShape<T> S;
+    typedef typename S::Piece Piece;
+    enum { M = S::M, G = S::G, SIDE = S::SIDE };
+    const int t = (int)threadIdx.x, hand = t / (SIDE * SIDE), ty = t % (SIDE * SIDE) / SIDE, tx = t % SIDE;
+#pragma unroll 1
+    for (int r = hand; r < S::SLAB; r += S::HANDS) {
+        const real *const x = c.diagonal ? s->right[r] : s->left[r], *const y = s->right[r], weigh = weight[r];
+        Piece A[M / G], B[M / G];
+#pragma unroll
+        for (int q = 0; q < M / G; q++) {
+            A[q] = *(const Piece *)(x + (q * SIDE + ty) * G);
+            B[q] = *(const Piece *)(y + (q * SIDE + tx) * G);
+        }
+#pragma unroll
+        for (int u = 0; u < M; u++) {
+            const real xw = A[u / G].x[u % G] * weigh;
+#pragma unroll
+            for (int v = 0; v < M; v++) sum[u][v] += xw * B[v / G].x[v % G];
+        }
+    }
+}
+
+// The sums of a round, one hand after the other: through `share`, the last to out, to what is there since the first round.
+template <int T> static __device__ __forceinline__ void gm_weighted_out(real (&sum)[WeightedShape<T>::M][WeightedShape<T>::M], int round,
+                                                                        double *share, double *out)
+{
+    typedef WeightedShape<T> S;
+    enum { M = S::M, G = S::G, SIDE = S::SIDE, HANDS = S::HANDS };
+    const int t = (int)threadIdx.x, hand = t / (SIDE * SIDE), ty = t % (SIDE * SIDE) / SIDE, tx = t % SIDE;
+#pragma unroll 1
+    for (int k = 0; k < HANDS; k++) {
+        if (hand == k)
+#pragma unroll
+            for (int u = 0; u < M; u++) {
+#pragma unroll
+                for (int v = 0; v < M; v++) {
+                    gm_opaque(sum[u][v]);  // else all are widened before the loop, into registers that are not there
+                    const int e = (u / G * SIDE + ty) * G * T + u % G * T + (v / G * SIDE + tx) * G + v % G;
+                    const double whole = sum[u][v] + (k > 0 ? share[e] : round > 0 ? out[e] : 0);
+                    if (k < HANDS - 1) share[e] = whole;
+                    else out[e] = whole;
+                }
+            }
+        __syncthreads();
+    }
+}
+
+// part[chain][chunk][tile][T * T] of X' diag(w) X over a chunk of rows, for a tile of T by T outputs at or below the diagonal. blockIdx.x:
+// the tile; y: the chunk, after `before` others of all `chunks`; z: the chain. Outputs are in registers, and the next slab is on its way
+// while one is worked on. Within 256 rows of a hand sums are of the type of X, then double.
+template <int T> static __device__ __forceinline__ void gm_weighted_products(const State *states, long n, long p, long chunk, long before,
+                                                                             long chunks, const real *X, uint64_t at_w, double *part)
+{
+    typedef WeightedShape<T> S;
+    enum { M = S::M, SLAB = S::SLAB };
+    __shared__ __align__(16) unsigned char room[2 * sizeof(typename S::Slab)];  // two slabs; then the sums of one hand
     __shared__ real weight[2][SLAB];
     static_assert(sizeof(room) >= T * T * sizeof(double), "the sums of a hand fit");
-    Slab *const slab = (Slab *)room;
-    double *const share = (double *)room;
-    const int chain = (int)blockIdx.z, t = (int)threadIdx.x, hand = t / (SIDE * SIDE), ty = t % (SIDE * SIDE) / SIDE, tx = t % SIDE;
+    typename S::Slab *const slab = (typename S::Slab *)room;
+    const int chain = (int)blockIdx.z;
     const real *w = gm_array<const real>(states, chain, at_w);
     long a = 0, b = blockIdx.x;  // the tile in row a, column b <= a
     while (b > a) b -= ++a;
-    a *= T;
-    b *= T;
-    const bool diagonal = a == b;
-    const long at = before + blockIdx.y, first = at * chunk, last = first + chunk < n ? first + chunk : n;
+    const long at = before + blockIdx.y, first = at * chunk;
+    const WeightedTile c = {p, a * T, b * T, first + chunk < n ? first + chunk : n, a == b};
     double *const out = part + ((chain * chunks + at) * gridDim.x + blockIdx.x) * (T * T);
-
-    // A thread copies one column of a slab, every 256 / T rows; left and right are on their way, and so is a row's weight.
-    enum { STEP = 256 / T };
-    const int column = t % T, row = t / T;
-    const bool in_left = !diagonal && a + column < p, in_right = b + column < p;
-    const long across = b - a;
-    real left[MINE], right[MINE], mine = 0;
-    const auto read = [&](long i) {
-        const real *x = X + (i + row) * p + a + column;
-        const int rows = last - i - row < SLAB ? (int)(last - i - row) : SLAB;
-#pragma unroll
-        for (int k = 0; k < MINE; k++, x += STEP * p) {
-            left[k] = in_left && k * STEP < rows ? x[0] : 0;
-            right[k] = in_right && k * STEP < rows ? x[across] : 0;
-        }
-        if (t < SLAB) mine = i + t < last ? w[i + t] : 0;
-    };
-    const auto keep = [&](int k) {
-#pragma unroll
-        for (int m = 0; m < MINE; m++) {
-            if (!diagonal) slab[k].left[row + m * STEP][column] = left[m];
-            slab[k].right[row + m * STEP][column] = right[m];
-        }
-        if (t < SLAB) weight[k][t] = mine;
-    };
+    WeightedAhead<T> ahead;
+    ahead.weight = 0;
     long i = first;
-    for (int round = 0; i < last; round++) {  // 256 rows of a hand, or what is left
+    for (int round = 0; i < c.last; round++) {  // 256 rows of a hand, or what is left
         real sum[M][M];
 #pragma unroll
         for (int u = 0; u < M; u++)
 #pragma unroll
             for (int v = 0; v < M; v++) sum[u][v] = 0;
         __syncthreads();
-        read(i);
-        keep(0);
+        gm_weighted_read<T>(c, X, w, i, ahead);
+        gm_weighted_keep<T>(c, ahead, slab, weight[0]);
         __syncthreads();
-        for (int k = 0; k < SLABS && i < last; k++, i += SLAB) {
-            const Slab *const s = slab + k % 2;
-            const bool more = k + 1 < SLABS && i + SLAB < last;
-            if (more) read(i + SLAB);
-#pragma unroll 1
-            for (int r = hand; r < SLAB; r += HANDS) {
-                const real *const x = diagonal ? s->right[r] : s->left[r], *const y = s->right[r], weigh = weight[k % 2][r];
-                Piece A[M / G], B[M / G];
-#pragma unroll
-                for (int q = 0; q < M / G; q++) {
-                    A[q] = *(const Piece *)(x + (q * SIDE + ty) * G);
-                    B[q] = *(const Piece *)(y + (q * SIDE + tx) * G);
-                }
-#pragma unroll
-                for (int u = 0; u < M; u++) {
-                    const real xw = A[u / G].x[u % G] * weigh;
-#pragma unroll
-                    for (int v = 0; v < M; v++) sum[u][v] += xw * B[v / G].x[v % G];
-                }
-            }
-            if (more) keep((k + 1) % 2);
+        for (int k = 0; k < S::SLABS && i < c.last; k++, i += SLAB) {
+            const bool more = k + 1 < S::SLABS && i + SLAB < c.last;
+            if (more) gm_weighted_read<T>(c, X, w, i + SLAB, ahead);
+            gm_weighted_slab<T>(c, slab + k % 2, weight[k % 2], sum);
+            if (more) gm_weighted_keep<T>(c, ahead, slab + (k + 1) % 2, weight[(k + 1) % 2]);
             __syncthreads();
         }
-#pragma unroll 1
-        for (int k = 0; k < HANDS; k++) {  // one hand after the other
-            if (hand == k)
-#pragma unroll
-                for (int u = 0; u < M; u++) {
-#pragma unroll
-                    for (int v = 0; v < M; v++) {
-                        gm_opaque(sum[u][v]);  // else all are widened before the loop, into registers that are not there
-                        const int e = (u / G * SIDE + ty) * G * T + u % G * T + (v / G * SIDE + tx) * G + v % G;
-                        const double whole = sum[u][v] + (k > 0 ? share[e] : round > 0 ? out[e] : 0);
-                        if (k < HANDS - 1) share[e] = whole;
-                        else out[e] = whole;
-                    }
-                }
-            __syncthreads();
-        }
+        gm_weighted_out<T>(sum, round, (double *)room, out);
     }
 }
 

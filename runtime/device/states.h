@@ -386,72 +386,72 @@ DEVICE_USUAL void states_work(StatesWork work, const States *c, const StatesPlan
 
 // ---- the draw ----
 
-DEVICE_CALL void draw_states(GmContext *GM, Sweep at, uint32_t var, const char *name, const States *c)
+// What lies behind each chunk: products of matrices over chunks, then groups of them, then messages down. What is before the first chunk,
+// or the first of a group, nobody asks for.
+DEVICE void states_behind_chunks(GmContext *GM, Sweep at, uint32_t var, const States *c, const StatesPlan *plan)
 {
-    const long n = c->values, panels = c->panels,
-               matrices = c->by_panel  ? panels * c->by_panel
-                          : c->by_time ? c->length * c->by_time
-                                       : states_numbers(c);
-    const StatesPlan plan = states_plan(c);
-    long failed = -1;
-    LANES (i, matrices) c->link[i] = scaled_exp(c->link[i].e);
+    const long n = c->values, panels = c->panels, chunks = plan->count[0] - 1;
+    LANES (e, panels * chunks * n) states_work(STATES_CHUNK, c, plan, 0, e / n / chunks, 1 + e / n % chunks, e % n, at, var);
     TEAM_BARRIER();
-    if (plan.count[0] > 1) {  // what is before the first chunk, or the first of a group, nobody asks for
-        const long chunks = plan.count[0] - 1;
-        LANES (e, panels * chunks * n) states_work(STATES_CHUNK, c, &plan, 0, e / n / chunks, 1 + e / n % chunks, e % n, at, var);
+    for (int l = 1; l <= plan->top; l++) {
+        const long groups = plan->count[l] - 1;
+        LANES (e, panels * groups * n) states_work(STATES_GROUP, c, plan, l, e / n / groups, 1 + e / n % groups, e % n, at, var);
         TEAM_BARRIER();
-        for (int l = 1; l <= plan.top; l++) {
-            const long groups = plan.count[l] - 1;
-            LANES (e, panels * groups * n) states_work(STATES_GROUP, c, &plan, l, e / n / groups, 1 + e / n % groups, e % n, at, var);
-            TEAM_BARRIER();
-        }
-        for (int l = plan.top; l >= 0; l--) {
-            const long groups = plan.count[l + 1];
-            LANES (e, panels * groups) states_work(STATES_BEHIND, c, &plan, l, e / groups, e % groups, 0, at, var);
-            TEAM_BARRIER();
-        }
     }
-    const long chunks = plan.count[0];
-    LANES (e, panels * chunks) states_work(STATES_MAPS, c, &plan, 0, e / chunks, e % chunks, 0, at, var);
+    for (int l = plan->top; l >= 0; l--) {
+        const long groups = plan->count[l + 1];
+        LANES (e, panels * groups) states_work(STATES_BEHIND, c, plan, l, e / groups, e % groups, 0, at, var);
+        TEAM_BARRIER();
+    }
+}
+
+// The state before each chunk: maps of chunks, then of groups, then states down.
+DEVICE void states_before_chunks(GmContext *GM, const States *c, const StatesPlan *plan)
+{
+    const long n = c->values, panels = c->panels, chunks = plan->count[0];
+    LANES (e, panels * (chunks - 1) * n) {
+        const long p = e / n / (chunks - 1), i = e / n % (chunks - 1);
+        wide state = (wide)(e % n);
+        for (long t = i * plan->chunk; t < (i + 1) * plan->chunk && state >= 0; t++)
+            state = c->weight[(p * c->length + t) * n + (long)state];
+        states_place(c, plan, 0, p, i)[e % n] = state;
+    }
     TEAM_BARRIER();
-    if (chunks > 1) {  // maps of chunks, then of groups; then the state before each
-        LANES (e, panels * (chunks - 1) * n) {
-            const long p = e / n / (chunks - 1), i = e / n % (chunks - 1);
+    for (int l = 1; l <= plan->top; l++) {
+        const long groups = plan->count[l] - 1;
+        LANES (e, panels * groups * n) {
+            const long p = e / n / groups, i = e / n % groups;
             wide state = (wide)(e % n);
-            for (long t = i * plan.chunk; t < (i + 1) * plan.chunk && state >= 0; t++)
-                state = c->weight[(p * c->length + t) * n + (long)state];
-            states_place(c, &plan, 0, p, i)[e % n] = state;
+            for (long b = i * STATES_FAN; b < (i + 1) * STATES_FAN && state >= 0; b++)
+                state = states_place(c, plan, l - 1, p, b)[(long)state];
+            states_place(c, plan, l, p, i)[e % n] = state;
         }
         TEAM_BARRIER();
-        for (int l = 1; l <= plan.top; l++) {
-            const long groups = plan.count[l] - 1;
-            LANES (e, panels * groups * n) {
-                const long p = e / n / groups, i = e / n % groups;
-                wide state = (wide)(e % n);
-                for (long b = i * STATES_FAN; b < (i + 1) * STATES_FAN && state >= 0; b++)
-                    state = states_place(c, &plan, l - 1, p, b)[(long)state];
-                states_place(c, &plan, l, p, i)[e % n] = state;
-            }
-            TEAM_BARRIER();
-        }
-        for (int l = plan.top; l >= 0; l--) {
-            const long groups = plan.count[l + 1];
-            LANES (e, panels * groups) {
-                const long p = e / groups, i = e % groups, last = states_last(STATES_FAN, plan.count[l], i);
-                wide state = l == plan.top ? 0 : states_place(c, &plan, l + 1, p, i)[n];
-                for (long b = i * STATES_FAN; b < last; b++) {
-                    wide *own = states_place(c, &plan, l, p, b);
-                    own[n] = state;
-                    if (state >= 0 && b + 1 < plan.count[l]) state = own[(long)state];
-                }
-            }
-            TEAM_BARRIER();
-        }
     }
-    LANES (e, panels * chunks) {
+    for (int l = plan->top; l >= 0; l--) {
+        const long groups = plan->count[l + 1];
+        LANES (e, panels * groups) {
+            const long p = e / groups, i = e % groups, last = states_last(STATES_FAN, plan->count[l], i);
+            wide state = l == plan->top ? 0 : states_place(c, plan, l + 1, p, i)[n];
+            for (long b = i * STATES_FAN; b < last; b++) {
+                wide *own = states_place(c, plan, l, p, b);
+                own[n] = state;
+                if (state >= 0 && b + 1 < plan->count[l]) state = own[(long)state];
+            }
+        }
+        TEAM_BARRIER();
+    }
+}
+
+// The states, through the map of each element; -1, or an element without one that this lane found.
+DEVICE long states_through_maps(GmContext *GM, const States *c, const StatesPlan *plan)
+{
+    const long n = c->values, chunks = plan->count[0];
+    long failed = -1;
+    LANES (e, c->panels * chunks) {
         const long p = e / chunks, i = e % chunks;
-        wide state = chunks > 1 ? states_place(c, &plan, 0, p, i)[n] : 0;
-        for (long t = i * plan.chunk; t < states_last(plan.chunk, c->length, i); t++) {
+        wide state = chunks > 1 ? states_place(c, plan, 0, p, i)[n] : 0;
+        for (long t = i * plan->chunk; t < states_last(plan->chunk, c->length, i); t++) {
             wide *map = c->weight + (p * c->length + t) * n;
             if (state >= 0) {
                 state = map[(long)state];
@@ -460,6 +460,21 @@ DEVICE_CALL void draw_states(GmContext *GM, Sweep at, uint32_t var, const char *
             map[0] = state < 0 ? 0 : state;
         }
     }
+    return failed;
+}
+
+DEVICE_CALL void draw_states(GmContext *GM, Sweep at, uint32_t var, const char *name, const States *c)
+{
+    const long matrices = c->by_panel ? c->panels * c->by_panel : c->by_time ? c->length * c->by_time : states_numbers(c);
+    const StatesPlan plan = states_plan(c);
+    const long chunks = plan.count[0];
+    LANES (i, matrices) c->link[i] = scaled_exp(c->link[i].e);
+    TEAM_BARRIER();
+    if (chunks > 1) states_behind_chunks(GM, at, var, c, &plan);
+    LANES (e, c->panels * chunks) states_work(STATES_MAPS, c, &plan, 0, e / chunks, e % chunks, 0, at, var);
+    TEAM_BARRIER();
+    if (chunks > 1) states_before_chunks(GM, c, &plan);
+    const long failed = states_through_maps(GM, c, &plan);
     if (failed >= 0) FAULT(name, failed, NO_STATE);
     ONE_LANE { NO_RATIO(); }
 }

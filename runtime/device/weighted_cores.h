@@ -18,70 +18,52 @@
 
 enum { CORES_SIDE = 64, CORES_THREADS = 128 };
 
-// The tiles of one warp of a pair: rows 48 .. 63 and 0 .. 15 of the outputs (the first), or 32 .. 47 and 16 .. 31. Sums go to share (the
-// first pair), or with what is there to out.
-template <int LARGE, int SMALL> static __device__ __forceinline__ void cores_of_warp(const float *X, const float *w, long first, long last,
-                                                                                     int p, int pair, double *share, double *out)
+// Columns of eight of two rows of X, and the rows' weights; column: of those from the fifth on, which may lie beyond p.
+template <int MINE> static __device__ __forceinline__ void cores_read(const float *X, const float *w, long row, long last, int p,
+                                                                      const int (&column)[MINE - 4], float (&next)[2][MINE],
+                                                                      float (&next_weight)[2])
 {
-    // MINE: tiles of the larger row of tiles, and columns of eight that are read
-    enum { TILES = 2 * (LARGE + SMALL + 2), MINE = 2 * (LARGE + 1), GROUP = 8, EVERY = 4 };
     const int lane = (int)threadIdx.x % 32, g = lane / 4, q = lane % 4;
-    float sum[TILES][4], part[TILES][4], x[2][MINE], next[2][MINE], weight[2], next_weight[2];
-    int column[MINE - 4];
 #pragma unroll
-    for (int j = 4; j < MINE; j++) column[j - 4] = 8 * j + g < p ? 8 * j : p - 1 - g;  // p > 32; outputs beyond p are not used
+    for (int k = 0; k < 2; k++) {
+        const long i = row + q + 4 * k, at = i < last ? i : last - 1;
+        const float *const from = X + at * p + g;
+        next_weight[k] = i < last ? w[i] : 0;
 #pragma unroll
-    for (int k = 0; k < TILES; k++)
-#pragma unroll
-        for (int e = 0; e < 4; e++) sum[k][e] = part[k][e] = 0;
-    const auto read = [&](long row) {
-#pragma unroll
-        for (int k = 0; k < 2; k++) {
-            const long i = row + q + 4 * k, at = i < last ? i : last - 1;
-            const float *const from = X + at * p + g;
-            next_weight[k] = i < last ? w[i] : 0;
-#pragma unroll
-            for (int j = 0; j < MINE; j++) next[k][j] = from[j < 4 ? 8 * j : column[j - 4]];
-        }
-    };
-    int done = 0;
-    if (first + GROUP * pair < last) read(first + GROUP * pair);
-    for (long row = first + GROUP * pair; row < last; row += 2 * GROUP) {
-#pragma unroll
-        for (int k = 0; k < 2; k++) {
-            weight[k] = next_weight[k];
-#pragma unroll
-            for (int j = 0; j < MINE; j++) x[k][j] = next[k][j];
-        }
-        if (row + 2 * GROUP < last) read(row + 2 * GROUP);
-        unsigned large[4], large_low[4], small[4], small_low[4];
-#pragma unroll
-        for (int e = 0; e < 4; e++) {
-            cores_split(x[e / 2][2 * LARGE + e % 2], large[e], large_low[e]);
-            cores_split(x[e / 2][2 * SMALL + e % 2], small[e], small_low[e]);
-        }
-#pragma unroll
-        for (int j = 0; j < MINE; j++) {
-            unsigned b[2], low[2];
-#pragma unroll
-            for (int k = 0; k < 2; k++) cores_split(weight[k] * x[k][j], b[k], low[k]);
-            cores_product(part[j], large_low, b[0], b[1]);
-            if (j < 2 * (SMALL + 1)) cores_product(part[MINE + j], small_low, b[0], b[1]);
-            cores_product(part[j], large, low[0], low[1]);
-            if (j < 2 * (SMALL + 1)) cores_product(part[MINE + j], small, low[0], low[1]);
-            cores_product(part[j], large, b[0], b[1]);
-            if (j < 2 * (SMALL + 1)) cores_product(part[MINE + j], small, b[0], b[1]);
-        }
-        if (++done % EVERY == 0) {
-#pragma unroll
-            for (int k = 0; k < TILES; k++)
-#pragma unroll
-                for (int e = 0; e < 4; e++) {
-                    sum[k][e] += part[k][e];
-                    part[k][e] = 0;
-                }
-        }
+        for (int j = 0; j < MINE; j++) next[k][j] = from[j < 4 ? 8 * j : column[j - 4]];
     }
+}
+
+// part += the products of eight rows.
+template <int LARGE, int SMALL, int TILES, int MINE>
+static __device__ __forceinline__ void cores_add(const float (&x)[2][MINE], const float (&weight)[2], float (&part)[TILES][4])
+{
+    unsigned large[4], large_low[4], small[4], small_low[4];
+#pragma unroll
+    for (int e = 0; e < 4; e++) {
+        cores_split(x[e / 2][2 * LARGE + e % 2], large[e], large_low[e]);
+        cores_split(x[e / 2][2 * SMALL + e % 2], small[e], small_low[e]);
+    }
+#pragma unroll
+    for (int j = 0; j < MINE; j++) {
+        unsigned b[2], low[2];
+#pragma unroll
+        for (int k = 0; k < 2; k++) cores_split(weight[k] * x[k][j], b[k], low[k]);
+        cores_product(part[j], large_low, b[0], b[1]);
+        if (j < 2 * (SMALL + 1)) cores_product(part[MINE + j], small_low, b[0], b[1]);
+        cores_product(part[j], large, low[0], low[1]);
+        if (j < 2 * (SMALL + 1)) cores_product(part[MINE + j], small, low[0], low[1]);
+        cores_product(part[j], large, b[0], b[1]);
+        if (j < 2 * (SMALL + 1)) cores_product(part[MINE + j], small, b[0], b[1]);
+    }
+}
+
+// The sums of the first pair go to share; those of the second, with these, to out.
+template <int LARGE, int SMALL, int TILES, int MINE>
+static __device__ __forceinline__ void cores_store(const float (&sum)[TILES][4], const float (&part)[TILES][4], int pair, double *share,
+                                                   double *out)
+{
+    const int lane = (int)threadIdx.x % 32, g = lane / 4, q = lane % 4;
     for (int turn = 0; turn < 2; turn++) {
         if (pair == turn)
 #pragma unroll
@@ -96,6 +78,45 @@ template <int LARGE, int SMALL> static __device__ __forceinline__ void cores_of_
                 }
         __syncthreads();
     }
+}
+
+// The tiles of one warp of a pair: rows 48 .. 63 and 0 .. 15 of the outputs (the first), or 32 .. 47 and 16 .. 31. Sums go to share (the
+// first pair), or with what is there to out.
+template <int LARGE, int SMALL> static __device__ __forceinline__ void cores_of_warp(const float *X, const float *w, long first, long last,
+                                                                                     int p, int pair, double *share, double *out)
+{
+    // MINE: tiles of the larger row of tiles, and columns of eight that are read
+    enum { TILES = 2 * (LARGE + SMALL + 2), MINE = 2 * (LARGE + 1), GROUP = 8, EVERY = 4 };
+    const int g = (int)threadIdx.x % 32 / 4;
+    float sum[TILES][4], part[TILES][4], x[2][MINE], next[2][MINE], weight[2], next_weight[2];
+    int column[MINE - 4], done = 0;
+#pragma unroll
+    for (int j = 4; j < MINE; j++) column[j - 4] = 8 * j + g < p ? 8 * j : p - 1 - g;  // p > 32; outputs beyond p are not used
+#pragma unroll
+    for (int k = 0; k < TILES; k++)
+#pragma unroll
+        for (int e = 0; e < 4; e++) sum[k][e] = part[k][e] = 0;
+    if (first + GROUP * pair < last) cores_read<MINE>(X, w, first + GROUP * pair, last, p, column, next, next_weight);
+    for (long row = first + GROUP * pair; row < last; row += 2 * GROUP) {
+#pragma unroll
+        for (int k = 0; k < 2; k++) {
+            weight[k] = next_weight[k];
+#pragma unroll
+            for (int j = 0; j < MINE; j++) x[k][j] = next[k][j];
+        }
+        if (row + 2 * GROUP < last) cores_read<MINE>(X, w, row + 2 * GROUP, last, p, column, next, next_weight);
+        cores_add<LARGE, SMALL, TILES, MINE>(x, weight, part);
+        if (++done % EVERY == 0) {
+#pragma unroll
+            for (int k = 0; k < TILES; k++)
+#pragma unroll
+                for (int e = 0; e < 4; e++) {
+                    sum[k][e] += part[k][e];
+                    part[k][e] = 0;
+                }
+        }
+    }
+    cores_store<LARGE, SMALL, TILES, MINE>(sum, part, pair, share, out);
 }
 
 // blockIdx.y: the chunk, after `before` others of all `chunks`; z: the chain. part[chain][chunk][64 * 64], what lies above the diagonal's

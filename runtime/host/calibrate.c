@@ -504,15 +504,11 @@ static void judge(Row *row, const Ranks *r, const double *uniform)
     if (row->p < 0) row->p = 0;
 }
 
-static int tell(const GmCalibrated *c, const GmModel *model, const GmOptions *o, Work *w, const char *thinned)
+// The ranks of all quantities that are compared; gives: how many. left_out: those that do not exist, or are no numbers.
+static long rank_all(const GmCalibrated *c, const Work *w, const Ranks *r, const double *uniform, Row *row, long *left_out)
 {
     const long good = w->n - w->failed;
-    Ranks r;
-    ranks_open(&r, good, w->draws);
-    double *uniform = uniform_law(&r), *quantile = gm_alloc((size_t)w->draws, sizeof *quantile);
-    for (long k = 0; k < w->draws; k++) quantile[k] = normal_quantile(uniform[k]);
-    Row *row = gm_alloc((size_t)c->columns, sizeof *row);
-    long n = 0, left_out = 0;
+    long n = 0;
     for (long i = 0; i < c->columns; i++) {
         if (!c->compared[i]) continue;
         Row *q = &row[n];
@@ -522,13 +518,26 @@ static int tell(const GmCalibrated *c, const GmModel *model, const GmOptions *o,
             if (w->sim[k].status == GM_EXIT_OK && !isnan(x)) q->rank[q->n++] = (int)x;
         }
         if (q->n == good) {
-            judge(q, &r, uniform);
+            judge(q, r, uniform);
             n++;
         } else {  // an element that does not exist, or a draw that is no number
-            left_out++;
+            (*left_out)++;
             free(q->rank);
         }
     }
+    return n;
+}
+
+static int tell(const GmCalibrated *c, const GmModel *model, const GmOptions *o, Work *w, const char *thinned)
+{
+    const long good = w->n - w->failed;
+    Ranks r;
+    ranks_open(&r, good, w->draws);
+    double *uniform = uniform_law(&r), *quantile = gm_alloc((size_t)w->draws, sizeof *quantile);
+    for (long k = 0; k < w->draws; k++) quantile[k] = normal_quantile(uniform[k]);
+    Row *row = gm_alloc((size_t)c->columns, sizeof *row);
+    long left_out = 0;
+    const long n = rank_all(c, w, &r, uniform, row, &left_out);
     const double level = LEVEL / (double)(n ? n : 1), least = critical(&r, uniform, level), shift = seen(&r, least, quantile, true),
                  scale = seen(&r, least, quantile, false);
     qsort(row, (size_t)n, sizeof *row, by_p);

@@ -38,10 +38,7 @@ static double bound(double before, double after, double size, double counts, dou
     return 1e-7 + 1e-9 * (fabs(before) + fabs(after)) + 1e-12 * size + DBL_EPSILON * counts + 30 * shaken;
 }
 
-static bool is_shaken(const GmModel *model, int f)
-{
-    return model->state[f].type != GM_INT && (model->state[f].role == GM_PARAMETER || model->state[f].role == GM_LATENT);
-}
+static bool is_shaken(const GmModel *model, int f) { return gm_is_drawn_real(&model->state[f]); }
 
 // The change of a log joint where each continuous unknown of a chain changes by 2^-50 of itself, some upwards and some downwards; 0: it is
 // not finite.
@@ -90,7 +87,7 @@ static double terms_of_state(const GmModel *model, const GmMemory *m, int chain)
 {
     double all = 0;
     for (int f = 0; f < model->n_state; f++)
-        if (model->state[f].type == GM_INT && (model->state[f].role == GM_PARAMETER || model->state[f].role == GM_LATENT))
+        if (model->state[f].type == GM_INT && gm_is_drawn(&model->state[f]))
             all += count_terms(gm_state_array(model, m, chain, f), gm_shape_size(&m->shape[f]));
     return all;
 }

@@ -59,7 +59,7 @@ static uint64_t sum_of_data(const GmModel *model, const GmData *d)
     for (int f = 0; f < model->n_data; f++) {
         const GmValue *v = gm_values_find(&d->values, model->data[f].name);
         if (!v) continue;
-        const size_t bytes = (size_t)gm_value_size(v) * (v->type == GM_INT ? sizeof(int32_t) : sizeof(double));
+        const size_t bytes = (size_t)gm_value_size(v) * gm_size_of_element(v->type);
         sum = gm_mix(sum, v->name, strlen(v->name) + 1);
         sum = gm_mix(sum, v->dim, sizeof *v->dim * (size_t)v->rank);
         sum = gm_mix(sum, v->elements, bytes);

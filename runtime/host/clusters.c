@@ -156,13 +156,9 @@ static void xml_text(FILE *to, const char *text)
         else fputc(*text, to);
 }
 
-bool gm_scatter_write(const char *path, long points, const double *xy, const char *x_name, const char *y_name, int clusters, const int *of)
+// Where the axes begin and end, with a margin about all points.
+static void find_ends(long points, const double *xy, double *lo, double *hi)
 {
-    // Okabe and Ito 2008: colours that most eyes distinguish; then shades.
-    static const char *const colour[] = {"#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00",
-                                         "#56b4e9", "#8c6d31", "#000000", "#7b4173", "#637939"};
-    enum { COLOURS = sizeof colour / sizeof *colour, LISTED = 20 };
-    double lo[2] = {INFINITY, INFINITY}, hi[2] = {-INFINITY, -INFINITY};
     for (long i = 0; i < 2 * points; i++) {
         if (!isfinite(xy[i])) continue;
         lo[i % 2] = fmin(lo[i % 2], xy[i]);
@@ -173,18 +169,11 @@ bool gm_scatter_write(const char *path, long points, const double *xy, const cha
         lo[k] = isfinite(lo[k]) ? lo[k] - margin : 0;
         hi[k] = isfinite(hi[k]) ? hi[k] + margin : 1;
     }
-    GmFile out;
-    if (!gm_output_open(&out, path, false)) return false;
-    FILE *to = out.to;
+}
+
+static void write_axes(FILE *to, const double *lo, const double *hi, const char *x_name, const char *y_name)
+{
     const double across = WIDTH - LEFT - RIGHT, up = HEIGHT - TOP - BOTTOM;
-    fprintf(to,
-            "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %d %d\" width=\"%d\" height=\"%d\" font-family=\"sans-serif\" "
-            "font-size=\"12\">\n",
-            WIDTH, HEIGHT, WIDTH, HEIGHT);
-    fprintf(to,
-            "<rect width=\"100%%\" height=\"100%%\" fill=\"white\"/>\n<g stroke=\"#999\" fill=\"none\"><rect x=\"%d\" y=\"%d\" "
-            "width=\"%g\" height=\"%g\"/></g>\n",
-            LEFT, TOP, across, up);
     for (int k = 0; k < 2; k++) {
         const double tick = tick_of(hi[k] - lo[k]);
         for (double at = ceil(lo[k] / tick) * tick; at <= hi[k]; at += tick) {
@@ -201,6 +190,29 @@ bool gm_scatter_write(const char *path, long points, const double *xy, const cha
     fprintf(to, "</text>\n<text transform=\"translate(16 %.1f) rotate(-90)\" text-anchor=\"middle\">", TOP + up / 2);
     xml_text(to, y_name);
     fprintf(to, "</text>\n");
+}
+
+bool gm_scatter_write(const char *path, long points, const double *xy, const char *x_name, const char *y_name, int clusters, const int *of)
+{
+    // Okabe and Ito 2008: colours that most eyes distinguish; then shades.
+    static const char *const colour[] = {"#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00",
+                                         "#56b4e9", "#8c6d31", "#000000", "#7b4173", "#637939"};
+    enum { COLOURS = sizeof colour / sizeof *colour, LISTED = 20 };
+    double lo[2] = {INFINITY, INFINITY}, hi[2] = {-INFINITY, -INFINITY};
+    find_ends(points, xy, lo, hi);
+    GmFile out;
+    if (!gm_output_open(&out, path, false)) return false;
+    FILE *to = out.to;
+    const double across = WIDTH - LEFT - RIGHT, up = HEIGHT - TOP - BOTTOM;
+    fprintf(to,
+            "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %d %d\" width=\"%d\" height=\"%d\" font-family=\"sans-serif\" "
+            "font-size=\"12\">\n",
+            WIDTH, HEIGHT, WIDTH, HEIGHT);
+    fprintf(to,
+            "<rect width=\"100%%\" height=\"100%%\" fill=\"white\"/>\n<g stroke=\"#999\" fill=\"none\"><rect x=\"%d\" y=\"%d\" "
+            "width=\"%g\" height=\"%g\"/></g>\n",
+            LEFT, TOP, across, up);
+    write_axes(to, lo, hi, x_name, y_name);
     for (int k = 0; k < clusters; k++) {
         long size = 0;
         fprintf(to, "<g fill=\"%s\" fill-opacity=\"0.6\">\n", colour[k % COLOURS]);

@@ -13,7 +13,7 @@
 
 static const double vanished = 1e-200;
 
-static bool is_unknown(const GmField *f) { return (f->role == GM_PARAMETER || f->role == GM_LATENT) && f->type != GM_INT && !f->part_of; }
+static bool is_unknown(const GmField *f) { return gm_is_drawn_real(f) && !f->part_of; }
 
 static bool is_known(const GmField *f)
 {

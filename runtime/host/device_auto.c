@@ -150,8 +150,7 @@ static double seconds_to_start(const GmModel *model, const GmData *data)
 {
     double bytes = 0;
     for (int f = 0; f < model->n_data; f++)
-        if (model->data[f].rank > 0)
-            bytes += (double)gm_shape_size(&data->shape[f]) * (model->data[f].type == GM_INT ? sizeof(int32_t) : sizeof(double));
+        if (model->data[f].rank > 0) bytes += (double)gm_shape_size(&data->shape[f]) * (double)gm_size_of_element(model->data[f].type);
     return starting + sending * bytes;
 }
 

@@ -4,6 +4,31 @@
 #include <stdlib.h>
 #include <string.h>
 
+// What the GPU is, its context, streams and events.
+static void open_context(GmDevice *d)
+{
+    CUdevice number;
+    int result = gm_cuda.cuDeviceGet(&number, d->ordinal);
+    if (result == 0) result = gm_cuda.cuDeviceGetName(d->name, sizeof d->name, number);
+    d->capability = gm_cuda_capability(d->ordinal);
+    if (result == 0) result = gm_cuda.cuDeviceGetAttribute(&d->processors, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, number);
+    if (result == 0) result = gm_cuda.cuDeviceGetAttribute(&d->shared_most, CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN, number);
+    if (result == 0) result = gm_cuda.cuDevicePrimaryCtxRetain(&d->context, number);
+    if (result == 0) result = gm_cuda.cuCtxSetCurrent(d->context);
+    size_t there = 0, all = 0;
+    if (result == 0) result = gm_cuda.cuMemGetInfo(&there, &all);
+    // Scratch of small matrices is allocated by kernels: room for it, but not at the cost of data on a small GPU.
+    if (result == 0) gm_cuda.cuCtxSetLimit(CU_LIMIT_MALLOC_HEAP_SIZE, all / 64 < (256u << 20) ? all / 64 : (256u << 20));
+    if (result == 0) result = gm_cuda.cuStreamCreate(&d->stream, CU_STREAM_NON_BLOCKING);
+    if (result == 0) result = gm_cuda.cuStreamCreate(&d->copies, CU_STREAM_NON_BLOCKING);
+    if (result == 0) result = gm_cuda.cuEventCreate(&d->fork, CU_EVENT_DISABLE_TIMING);
+    for (int k = 0; k < GM_SIDES && result == 0; k++) {
+        result = gm_cuda.cuStreamCreate(&d->side[k], CU_STREAM_NON_BLOCKING);
+        if (result == 0) result = gm_cuda.cuEventCreate(&d->join[k], CU_EVENT_DISABLE_TIMING);
+    }
+    gm_device_good(d, result, "it cannot be used");
+}
+
 GmDevice *gm_device_open(const GmModel *model, const GmData *data, const GmMemory *memory, const GmOptions *o, const GmDraws *draws,
                          GmRun *run, GmExit *status, char *why, size_t room)
 {
@@ -36,26 +61,7 @@ GmDevice *gm_device_open(const GmModel *model, const GmData *data, const GmMemor
     d->data = gm_alloc(1, model->data_size);
     d->state = gm_alloc((size_t)d->chains, model->state_size);
     memcpy(d->data, d->host_data, model->data_size);
-    CUdevice number;
-    int result = gm_cuda.cuDeviceGet(&number, d->ordinal);
-    if (result == 0) result = gm_cuda.cuDeviceGetName(d->name, sizeof d->name, number);
-    d->capability = gm_cuda_capability(d->ordinal);
-    if (result == 0) result = gm_cuda.cuDeviceGetAttribute(&d->processors, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, number);
-    if (result == 0) result = gm_cuda.cuDeviceGetAttribute(&d->shared_most, CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN, number);
-    if (result == 0) result = gm_cuda.cuDevicePrimaryCtxRetain(&d->context, number);
-    if (result == 0) result = gm_cuda.cuCtxSetCurrent(d->context);
-    size_t there = 0, all = 0;
-    if (result == 0) result = gm_cuda.cuMemGetInfo(&there, &all);
-    // Scratch of small matrices is allocated by kernels: room for it, but not at the cost of data on a small GPU.
-    if (result == 0) gm_cuda.cuCtxSetLimit(CU_LIMIT_MALLOC_HEAP_SIZE, all / 64 < (256u << 20) ? all / 64 : (256u << 20));
-    if (result == 0) result = gm_cuda.cuStreamCreate(&d->stream, CU_STREAM_NON_BLOCKING);
-    if (result == 0) result = gm_cuda.cuStreamCreate(&d->copies, CU_STREAM_NON_BLOCKING);
-    if (result == 0) result = gm_cuda.cuEventCreate(&d->fork, CU_EVENT_DISABLE_TIMING);
-    for (int k = 0; k < GM_SIDES && result == 0; k++) {
-        result = gm_cuda.cuStreamCreate(&d->side[k], CU_STREAM_NON_BLOCKING);
-        if (result == 0) result = gm_cuda.cuEventCreate(&d->join[k], CU_EVENT_DISABLE_TIMING);
-    }
-    gm_device_good(d, result, "it cannot be used");
+    open_context(d);
     if (!d->failed && d->capability < 70)
         gm_device_end(d, GM_EXIT_DEVICE, "its compute capability is %d.%d, and 7.0 or later is needed", d->capability / 10,
                       d->capability % 10);

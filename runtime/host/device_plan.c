@@ -153,7 +153,7 @@ static void send(GmDevice *d, CUdeviceptr to, const void *from, long n, GmType t
 // The same to an array that stays away, by slices.
 static void set_aside(GmDevice *d, GmArray *a, const void *from, long n, GmType type, const GmData *data)
 {
-    const size_t size = gm_device_element(d, type), whole = type == GM_INT ? sizeof(int32_t) : sizeof(double);
+    const size_t size = gm_device_element(d, type), whole = gm_size_of_element(type);
     const long most = STAGE / (long)size;
     for (long i = 0; i < n; i += most) {
         const long some = n - i < most ? n - i : most;
@@ -298,29 +298,115 @@ void gm_device_note_memory(const GmDevice *d)
     }
 }
 
-bool gm_device_allocate(GmDevice *d, const GmData *data, const GmMemory *memory, const GmRun *run, size_t ring)
+// What lies in the block behind the arrays, in bytes.
+typedef struct Rest {
+    size_t states, place, partial, barrier, result, going, stays, missing;
+} Rest;
+
+static Rest rest_of(const GmDevice *d, const GmData *data)
 {
     const GmModel *m = d->model;
     const size_t chains = (size_t)d->chains;
-    size_t missing = round_up((size_t)m->n_data * sizeof(GmMissing) + 1), wanted[GM_SCRATCHES];
-    for (int f = 0; f < m->n_data; f++) {
-        missing += round_up((size_t)data->missing[f].count * sizeof(long));
+    Rest r = {.states = round_up(chains * m->state_size),
+              .place = round_up(sizeof(GmPlace)),
+              .partial = chains * PARTIALS * sizeof(double),
+              .barrier = round_up(chains * 2 * sizeof(uint32_t)),
+              .result = round_up(chains * sizeof(double)),
+              .going = round_up((chains + 1) * sizeof(int32_t)),
+              .stays = round_up(chains * sizeof(GmStays)),
+              .missing = round_up((size_t)m->n_data * sizeof(GmMissing) + 1)};
+    for (int f = 0; f < m->n_data; f++) r.missing += round_up((size_t)data->missing[f].count * sizeof(long));
+    return r;
+}
+
+static size_t size_of_rest(const Rest *r)
+{
+    return r->states + r->place + r->partial + r->barrier + r->result + r->going + r->stays + r->missing;
+}
+
+// Sizes of data, and of what setup computes of data and nothing changes after it.
+static void size_arrays(GmDevice *d, const GmData *data, const GmMemory *memory)
+{
+    const GmModel *m = d->model;
+    for (int f = 0; f < m->n_data; f++)
         d->array[f] = (GmArray){.bytes = m->data[f].rank ? bytes_of(d, m->data[f].type, &data->shape[f]) : 0};
-    }
-    for (int f = 0; f < m->n_state; f++)  // what setup computes of data and nothing changes after it
+    for (int f = 0; f < m->n_state; f++)
         if (m->state[f].shared == 1 && m->state[f].role == GM_SUM)
             d->array[m->n_data + f].bytes = bytes_of(d, m->state[f].type, &memory->shape[f]);
-    const size_t states = round_up(chains * m->state_size), place = round_up(sizeof(GmPlace));
-    const size_t partial = chains * PARTIALS * sizeof(double), barrier = round_up(chains * 2 * sizeof(uint32_t)),
-                 result = round_up(chains * sizeof(double)), going = round_up((chains + 1) * sizeof(int32_t)),
-                 stays = round_up(chains * sizeof(GmStays));
-    const size_t rest = states + place + partial + barrier + result + going + stays + missing;
-    size_t need = lay_out(d, memory, 0) + rest + ring + NAMES;
-    rehearse(d, run);
+}
+
+// What all chains go on by: all of them go at first.
+static void send_going(GmDevice *d, CUdeviceptr at)
+{
+    const size_t chains = (size_t)d->chains;
+    int32_t *all = gm_alloc(chains + 1, sizeof *all);
+    all[0] = d->chains;
+    for (int c = 0; c < d->chains; c++) all[1 + c] = c;
+    gm_device_good(d, gm_device_put(d, at, all, (chains + 1) * sizeof *all), "sending the run's place");
+    free(all);
+}
+
+// The places of missing data, behind the list of them.
+static void send_missing(GmDevice *d, const GmData *data, CUdeviceptr first)
+{
+    const GmModel *m = d->model;
+    GmMissing *list = gm_alloc((size_t)m->n_data + 1, sizeof *list);
+    CUdeviceptr at = first + round_up((size_t)m->n_data * sizeof *list + 1);
+    for (int f = 0; f < m->n_data; f++) {
+        const size_t bytes = (size_t)data->missing[f].count * sizeof(long);
+        list[f] = (GmMissing){data->missing[f].count, (long *)(uintptr_t)at};
+        if (bytes) gm_device_good(d, gm_device_put(d, at, data->missing[f].index, bytes), "sending data");
+        at += round_up(bytes);
+    }
+    gm_device_good(d, gm_device_put(d, first, list, (size_t)m->n_data * sizeof *list), "sending data");
+    free(list);
+}
+
+// State of all chains and the place of the run, from `at` on.
+static void send_rest(GmDevice *d, const GmData *data, const GmRun *run, const Rest *r, CUdeviceptr at)
+{
+    d->states = at;
+    gm_device_good(d, gm_device_put(d, d->states, d->state, (size_t)d->chains * d->model->state_size), "sending State");
+    at += r->states;
+    d->place = at;
+    at += r->place;
+    GmPlace p = {.seed = run->seed, .warmup = run->warmup, .first_chain = run->first_chain, .chains = d->chains};
+    p.partial = (double *)(uintptr_t)at;
+    at += r->partial;
+    p.barrier = (uint32_t *)(uintptr_t)at;
+    at += r->barrier;
+    p.result = (double *)(uintptr_t)at;
+    at += r->result;
+    p.going = (int32_t *)(uintptr_t)at;
+    send_going(d, at);
+    at += r->going;
+    p.stays = (GmStays *)(uintptr_t)at;
+    at += r->stays;
+    p.missing = (const GmMissing *)(uintptr_t)at;
+    send_missing(d, data, at);
+    gm_device_good(d, gm_device_put(d, d->place, &p, sizeof p), "sending the run's place");
+}
+
+// Room for scratch as the rehearsal has asked for it; it is made when all else has its place.
+static size_t take_wanted(GmDevice *d, size_t *wanted)
+{
+    size_t all = 0;
     for (int k = 0; k < GM_SCRATCHES; k++) {
-        need += wanted[k] = d->scratch_size[k];
+        all += wanted[k] = d->scratch_size[k];
         d->scratch[k] = d->scratch_size[k] = 0;
     }
+    return all;
+}
+
+bool gm_device_allocate(GmDevice *d, const GmData *data, const GmMemory *memory, const GmRun *run, size_t ring)
+{
+    const GmModel *m = d->model;
+    size_t wanted[GM_SCRATCHES];
+    size_arrays(d, data, memory);
+    const Rest rest = rest_of(d, data);
+    size_t need = lay_out(d, memory, 0) + size_of_rest(&rest) + ring + NAMES;
+    rehearse(d, run);
+    need += take_wanted(d, wanted);
     const char *why;
     if (!d->failed && d->needs_libraries && !gm_cuda_libraries(&why)) gm_device_refuse(d, why);
     if (d->failed) return false;
@@ -333,46 +419,12 @@ bool gm_device_allocate(GmDevice *d, const GmData *data, const GmMemory *memory,
     }
     if (!open_away(d, data)) return false;
     const size_t arrays = lay_out(d, memory, 0);
-    d->block_size = arrays + rest;
+    d->block_size = arrays + size_of_rest(&rest);
     if (!gm_device_have(d, &d->block, d->block_size, "the run")) return false;
     gm_device_fill(d, d->block, 0, d->block_size, "clearing memory");
     gm_device_good(d, gm_cuda.cuStreamSynchronize(d->stream), "clearing memory");
-    CUdeviceptr at = d->block;
-    lay_out(d, memory, at);
-    at += arrays;
-    d->states = at;
-    gm_device_good(d, gm_device_put(d, d->states, d->state, chains * m->state_size), "sending State");
-    at += states;
-    d->place = at;
-    at += place;
-    GmPlace p = {.seed = run->seed, .warmup = run->warmup, .first_chain = run->first_chain, .chains = d->chains};
-    p.partial = (double *)(uintptr_t)at;
-    at += partial;
-    p.barrier = (uint32_t *)(uintptr_t)at;
-    at += barrier;
-    p.result = (double *)(uintptr_t)at;
-    at += result;
-    p.going = (int32_t *)(uintptr_t)at;
-    int32_t *all = gm_alloc(chains + 1, sizeof *all);
-    all[0] = d->chains;
-    for (int c = 0; c < d->chains; c++) all[1 + c] = c;
-    gm_device_good(d, gm_device_put(d, at, all, (chains + 1) * sizeof *all), "sending the run's place");
-    free(all);
-    at += going;
-    p.stays = (GmStays *)(uintptr_t)at;
-    at += stays;
-    p.missing = (const GmMissing *)(uintptr_t)at;
-    GmMissing *list = gm_alloc((size_t)m->n_data + 1, sizeof *list);
-    at += round_up((size_t)m->n_data * sizeof *list + 1);
-    for (int f = 0; f < m->n_data; f++) {
-        const size_t bytes = (size_t)data->missing[f].count * sizeof(long);
-        list[f] = (GmMissing){data->missing[f].count, (long *)(uintptr_t)at};
-        if (bytes) gm_device_good(d, gm_device_put(d, at, data->missing[f].index, bytes), "sending data");
-        at += round_up(bytes);
-    }
-    gm_device_good(d, gm_device_put(d, (CUdeviceptr)(uintptr_t)p.missing, list, (size_t)m->n_data * sizeof *list), "sending data");
-    free(list);
-    gm_device_good(d, gm_device_put(d, d->place, &p, sizeof p), "sending the run's place");
+    lay_out(d, memory, d->block);
+    send_rest(d, data, run, &rest, d->block + arrays);
     for (int f = 0; f < m->n_data; f++)
         if (m->data[f].rank > 0 && !d->array[f].away)
             send(d, d->array[f].at, pointer_at(d->host_data, m->data[f].offset), gm_shape_size(&data->shape[f]), m->data[f].type, data);

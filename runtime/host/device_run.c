@@ -359,6 +359,18 @@ static void meet(GmDevice *d, const GmRun *run)
         }
 }
 
+// Of a run that ends early, what is under way is kept; gives: how many sweeps.
+static long keep_under_way(GmDevice *d, GmRun *run, GmDraws *draws, Batch *batch, int half, int *status)
+{
+    long done = 0;
+    for (int k = 0; k < 2 && *status != GM_EXIT_FAULT; k++, half = 1 - half) {
+        if (batch[1 - half].sweeps == 0) continue;
+        done += batch[1 - half].sweeps;
+        if (end(d, run, draws, &batch[1 - half]) != GM_EXIT_OK) *status = GM_EXIT_FAULT;
+    }
+    return done;
+}
+
 int gm_device_sample(GmDevice *d, GmRun *run, GmDraws *draws, const GmOptions *o, GmTrials *selected, GmProgress *progress, long *sweeps)
 {
     const long total = o->warmup + o->samples * o->thin;
@@ -408,11 +420,7 @@ int gm_device_sample(GmDevice *d, GmRun *run, GmDraws *draws, const GmOptions *o
         else if (gm_interrupted() && status == GM_EXIT_OK) status = GM_EXIT_INTERRUPTED;
         else if (gm_stop_time_is_over(o) && status == GM_EXIT_OK) status = GM_EXIT_TIME;
     }
-    for (int k = 0; k < 2 && (status == GM_EXIT_INTERRUPTED || status == GM_EXIT_TIME); k++, half = 1 - half)  // what is under way is kept
-        if (batch[1 - half].sweeps > 0) {
-            done += batch[1 - half].sweeps;
-            if (end(d, run, draws, &batch[1 - half]) != GM_EXIT_OK) status = GM_EXIT_FAULT;
-        }
+    if (status == GM_EXIT_INTERRUPTED || status == GM_EXIT_TIME) done += keep_under_way(d, run, draws, batch, half, &status);
     if (!d->failed) gm_device_good(d, gm_cuda.cuStreamSynchronize(d->stream), "sweeping");
     if (!d->failed) gm_device_good(d, gm_cuda.cuStreamSynchronize(d->copies), "fetching draws");
     for (int k = 0; k < 2; k++) close_batch(&batch[k]);

@@ -123,6 +123,19 @@ static bool lay_out(GmDevice *d, GmDeviceSparse *s, const GmTiles *t, const GmTi
     return true;
 }
 
+// Tiles of the factor, and which terms are added up where; or other updates, where there is no memory for these.
+static void collect_tiles(GmRun *run, const char *kernel, const char *name, int number, GmDeviceSparse *s, long count, const int32_t *row,
+                          const int32_t *first)
+{
+    const int *of, *rows, *slot = gm_sparse_slots(number, &of, &rows);
+    const GmTiles *t = gm_sparse_tiles(number);
+    if (!t) return;
+    GmTileSums sums = gm_tiles_sums(t, of, rows, slot, count, row, row + count);
+    if (sums.list && lay_out(run->device, s, t, &sums, first)) list_terms(run, kernel, number, s, GM_TERMS_COLLECT);
+    else gm_pattern_in_turn(number, s->n, name);
+    gm_tiles_sums_close(&sums);
+}
+
 void gm_device_pattern(GmRun *run, const char *kernel, const char *name, int number, long n, double most)
 {
     GmDevice *d = run->device;
@@ -175,14 +188,7 @@ void gm_device_pattern(GmRun *run, const char *kernel, const char *name, int num
         for (long k = 0; k < count; k++)
             if (row[k] >= 0) gm_sparse_add(row[k], row[count + k], 0);
         gm_pattern_end(number, 1);
-        const GmTiles *t = gm_sparse_tiles(number);
-        if (t) {
-            const int *of, *rows, *slot = gm_sparse_slots(number, &of, &rows);
-            GmTileSums sums = gm_tiles_sums(t, of, rows, slot, count, row, row + count);
-            if (sums.list && lay_out(d, s, t, &sums, first)) list_terms(run, kernel, number, s, GM_TERMS_COLLECT);
-            else gm_pattern_in_turn(number, n, name);
-            gm_tiles_sums_close(&sums);
-        }
+        collect_tiles(run, kernel, name, number, s, count, row, first);
     }
     free(first);
     free(row);

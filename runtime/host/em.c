@@ -92,7 +92,7 @@ typedef struct Em {
     bool single;
 } Em;
 
-static bool is_unknown(const GmField *f) { return (f->role == GM_PARAMETER || f->role == GM_LATENT) && f->type != GM_INT && !f->part_of; }
+static bool is_unknown(const GmField *f) { return gm_is_drawn_real(f) && !f->part_of; }
 
 // The largest change of a number, relative to its size and to that of the largest of its array; `last` is brought up to date.
 static double change_of(const Em *em, int chain)
@@ -706,6 +706,107 @@ static bool write_traces(const Em *em, const GmOptions *o)
     return gm_output_done(&out);
 }
 
+// Expectations fit into this machine's memory; else a message.
+static bool memory_suffices(const Em *em)
+{
+    const GmOptions *o = em->options;
+    const char *largest = "";
+    const double bytes = (double)gm_memory_by_start(em->model, em->memory, &largest) * (em->in_turn ? 1 : o->chains),
+                 memory = (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGESIZE);
+    if (em->on_device || bytes <= memory) return true;
+    gm_error("map: expectations of latents (%s and others) take %.3g GB, and this machine has %.3g GB of memory: fewer rows, or fewer "
+             "values, or a sample of the rows",
+             largest, bytes / 1e9, memory / 1e9);
+    return false;
+}
+
+static void ways_open(Em *em)
+{
+    const GmModel *model = em->model;
+    const GmOptions *o = em->options;
+    em->accelerates = gm_coordinates_open(&em->coordinates, model, em->memory);
+    for (int f = 0; f < model->n_state; f++)
+        if (is_unknown(&model->state[f])) em->n += gm_shape_size(&em->memory->shape[f]);
+    em->way = gm_alloc((size_t)o->chains, sizeof *em->way);
+    for (int c = 0; c < o->chains; c++) {
+        Way *w = &em->way[c];
+        w->last = gm_alloc((size_t)em->n + 1, sizeof *w->last);
+        w->trial = gm_alloc((size_t)em->n + 1, sizeof *w->trial);
+        for (int k = 0; k < 3; k++) w->q[k] = gm_alloc((size_t)em->n + 1, sizeof *w->q[k]);
+        w->longest = 4;
+        w->looks = 500;
+        em->end[c] = (GmEmEnd){.state = GM_ASCENT_ON_ITS_WAY, .log_density = -INFINITY, .slope = NAN};
+    }
+}
+
+static void ways_close(Em *em)
+{
+    for (int c = 0; c < em->options->chains; c++) {
+        Way *w = &em->way[c];
+        em->end[c].runs_off = w->runs_off;
+        free(w->last), free(w->trial), free(w->trace);
+        for (int k = 0; k < 3; k++) free(w->q[k]);
+    }
+    free(em->way);
+}
+
+// All starts, until each has ended.
+static void run_starts(Em *em)
+{
+    const GmOptions *o = em->options;
+    const bool bar = !o->quiet && o->refresh == 0 && isatty(STDERR_FILENO);
+#pragma omp parallel for schedule(dynamic) if (!em->in_turn)
+    for (int c = 0; c < o->chains; c++) begin(em, c);
+    int judged = 0;
+    for (long to = ROUND;; to += ROUND) {
+        const int going = go_on(em, to);
+        if (going == 0) break;
+        say(em, to, going, bar);
+        if (judged < (int)(sizeof JUDGED / sizeof *JUDGED) && to >= JUDGED[judged]) {
+            leave_behind(em);
+            judged++;
+        }
+    }
+    if (bar) fprintf(stderr, "\r%78s\r", "");
+}
+
+// The start with the largest density of those that ended well; -1: none. all: the iterations of all.
+static int best_end(const Em *em, long *all)
+{
+    GmEmEnd *end = em->end;
+    const GmOptions *o = em->options;
+    int best = -1;
+    *all = 0;
+    for (int c = 0; c < o->chains; c++) {
+        *all += end[c].iterations;
+        if (o->iterations && end[c].state == GM_ASCENT_ON_ITS_WAY) end[c].state = GM_ASCENT_CUT;
+        if ((end[c].state == GM_ASCENT_DONE || end[c].state == GM_ASCENT_CUT) && (best < 0 || end[c].log_density > end[best].log_density))
+            best = c;
+    }
+    return best;
+}
+
+// Whether each start has risen, and where the best one ended.
+static GmExit judge_ends(Em *em, int best)
+{
+    GmEmEnd *end = em->end;
+    GmExit status = gm_interrupted() ? GM_EXIT_INTERRUPTED : GM_EXIT_OK;
+    if (em->on_device && gm_device_lost(em->on_device->device)) status = em->on_device->device->status;
+    else if (best >= 0 && !gm_fault_raised() && !em->single) {  // differences of what is single say nothing
+        double gain;
+        end[best].slope = slope_at(em, em->run, best, &gain);
+        if (end[best].state == GM_ASCENT_DONE && gain > STEEP) end[best].state = GM_ASCENT_STUCK;
+    }
+    for (int c = 0; c < em->options->chains; c++)
+        if (end[c].fell < 0) {
+            gm_error("start %d: iteration %ld lowered the log density by %.3g: a maximisation is wrong. Please keep the model and "
+                     "the data, and report it",
+                     c + 1, end[c].iterations, -end[c].fell);
+            status = GM_EXIT_FAULT;
+        }
+    return status;
+}
+
 GmExit gm_em(const GmModel *model, GmRun *run, GmRun *on_device, const GmMemory *m, const GmOptions *o, GmEmEnd *end)
 {
     Em em = {.model = model,
@@ -719,78 +820,20 @@ GmExit gm_em(const GmModel *model, GmRun *run, GmRun *on_device, const GmMemory 
              .there = -1,
              .single = on_device && on_device->device->precision != GM_DOUBLE};
     em.within = em.single ? in_single : in_double;
-    const char *largest = "";
-    const double bytes = (double)gm_memory_by_start(model, m, &largest) * (em.in_turn ? 1 : o->chains),
-                 memory = (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGESIZE);
-    if (!on_device && bytes > memory) {
-        gm_error("map: expectations of latents (%s and others) take %.3g GB, and this machine has %.3g GB of memory: fewer rows, or fewer "
-                 "values, or a sample of the rows",
-                 largest, bytes / 1e9, memory / 1e9);
-        return GM_EXIT_MEMORY;
-    }
+    if (!memory_suffices(&em)) return GM_EXIT_MEMORY;
     const double began = gm_seconds();
-    const bool bar = !o->quiet && o->refresh == 0 && isatty(STDERR_FILENO);
-    em.accelerates = gm_coordinates_open(&em.coordinates, model, m);
-    for (int f = 0; f < model->n_state; f++)
-        if (is_unknown(&model->state[f])) em.n += gm_shape_size(&m->shape[f]);
-    em.way = gm_alloc((size_t)o->chains, sizeof *em.way);
-    for (int c = 0; c < o->chains; c++) {
-        Way *w = &em.way[c];
-        w->last = gm_alloc((size_t)em.n + 1, sizeof *w->last);
-        w->trial = gm_alloc((size_t)em.n + 1, sizeof *w->trial);
-        for (int k = 0; k < 3; k++) w->q[k] = gm_alloc((size_t)em.n + 1, sizeof *w->q[k]);
-        w->longest = 4;
-        w->looks = 500;
-        end[c] = (GmEmEnd){.state = GM_ASCENT_ON_ITS_WAY, .log_density = -INFINITY, .slope = NAN};
-    }
+    ways_open(&em);
     run->warmup = MOST_ITERATIONS * 2;
-#pragma omp parallel for schedule(dynamic) if (!em.in_turn)
-    for (int c = 0; c < o->chains; c++) begin(&em, c);
-    int judged = 0;
-    for (long to = ROUND;; to += ROUND) {
-        const int going = go_on(&em, to);
-        if (going == 0) break;
-        say(&em, to, going, bar);
-        if (judged < (int)(sizeof JUDGED / sizeof *JUDGED) && to >= JUDGED[judged]) {
-            leave_behind(&em);
-            judged++;
-        }
-    }
-    if (bar) fprintf(stderr, "\r%78s\r", "");
-    long all = 0;
-    int best = -1;
-    for (int c = 0; c < o->chains; c++) {
-        all += end[c].iterations;
-        if (o->iterations && end[c].state == GM_ASCENT_ON_ITS_WAY) end[c].state = GM_ASCENT_CUT;
-        if ((end[c].state == GM_ASCENT_DONE || end[c].state == GM_ASCENT_CUT) && (best < 0 || end[c].log_density > end[best].log_density))
-            best = c;
-    }
+    run_starts(&em);
+    long all;
+    const int best = best_end(&em, &all);
     const double seconds = gm_seconds() - began;
     if (!gm_fault_raised() && !gm_interrupted())
         gm_note("%ld iterations of %d start%s in %.3g s, %.3g ms each; seed %llu", all, o->chains, o->chains > 1 ? "s" : "", seconds,
                 1000 * seconds / (double)(all > 0 ? all : 1), (unsigned long long)o->seed);
     if (on_device && on_device->device->profile && all > 0) gm_device_profile_print(on_device->device, stdout, all);
-    GmExit status = gm_interrupted() ? GM_EXIT_INTERRUPTED : GM_EXIT_OK;
-    if (on_device && gm_device_lost(on_device->device)) status = on_device->device->status;
-    else if (best >= 0 && !gm_fault_raised() && !em.single) {  // differences of what is single say nothing
-        double gain;
-        end[best].slope = slope_at(&em, run, best, &gain);
-        if (end[best].state == GM_ASCENT_DONE && gain > STEEP) end[best].state = GM_ASCENT_STUCK;
-    }
-    for (int c = 0; c < o->chains; c++)
-        if (end[c].fell < 0) {
-            gm_error("start %d: iteration %ld lowered the log density by %.3g: a maximisation is wrong. Please keep the model and "
-                     "the data, and report it",
-                     c + 1, end[c].iterations, -end[c].fell);
-            status = GM_EXIT_FAULT;
-        }
+    GmExit status = judge_ends(&em, best);
     if (status == GM_EXIT_OK && o->output && !write_traces(&em, o)) status = GM_EXIT_FAULT;
-    for (int c = 0; c < o->chains; c++) {
-        Way *w = &em.way[c];
-        end[c].runs_off = w->runs_off;
-        free(w->last), free(w->trial), free(w->trace);
-        for (int k = 0; k < 3; k++) free(w->q[k]);
-    }
-    free(em.way);
+    ways_close(&em);
     return status;
 }

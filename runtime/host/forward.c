@@ -23,7 +23,6 @@ static int replicate_of(const GmModel *model, int data_field)
     return -1;
 }
 
-
 static double number_at(const GmField *f, const void *elements, long i)
 {
     if (f->type != GM_INT) return ((const double *)elements)[i];
@@ -118,13 +117,11 @@ static bool is_made(const GmModel *model, int f)
     return false;
 }
 
-static bool is_drawn_unknown(const GmField *f) { return f->role == GM_PARAMETER || f->role == GM_LATENT; }
-
 static bool take_given(const GmModel *model, GmMemory *m, GmValues *values, unsigned char *given)
 {
     for (int f = 0; f < model->n_state; f++) {
         const GmField *field = &model->state[f];
-        const GmValue *v = is_drawn_unknown(field) ? gm_values_find(values, field->name) : NULL;
+        const GmValue *v = gm_is_drawn(field) ? gm_values_find(values, field->name) : NULL;
         if (!v) continue;
         GmField finite = *field;
         finite.finite = 1;
@@ -141,7 +138,7 @@ static char *given_name(const GmModel *model, const char *input)
 {
     const char *equals = strchr(input, '=');
     for (int f = 0; equals && f < model->n_state; f++)
-        if (is_drawn_unknown(&model->state[f]) && strlen(model->state[f].name) == (size_t)(equals - input) &&
+        if (gm_is_drawn(&model->state[f]) && strlen(model->state[f].name) == (size_t)(equals - input) &&
             strncmp(model->state[f].name, input, (size_t)(equals - input)) == 0)
             return gm_copy_text(model->state[f].name);
     return NULL;
@@ -203,7 +200,7 @@ static bool all_needed_are_given(const GmModel *model, const GmOptions *o, unsig
     }
     for (int f = 0; f < model->n_state; f++) {
         const GmField *field = &model->state[f];
-        if (!is_drawn_unknown(field) || given[f + 1] || is_made(model, f)) continue;
+        if (!gm_is_drawn(field) || given[f + 1] || is_made(model, f)) continue;
         every = false;
         if (field->role != GM_PARAMETER || o->from_prior) continue;
         if (all) gm_error("simulate: parameters are not given:");
@@ -284,7 +281,7 @@ static bool write_truth(const GmModel *model, const GmMemory *m, const char *out
     if (!open) return false;
     const char *before = "{\n  ";
     for (int f = 0; f < model->n_state; f++)
-        if (is_drawn_unknown(&model->state[f]) && !is_made(model, f))
+        if (gm_is_drawn(&model->state[f]) && !is_made(model, f))
             write_value(out.to, &before, &model->state[f], &m->shape[f], gm_state_array(model, m, 0, f));
     fputs(*before == '{' ? "{}\n" : "\n}\n", out.to);
     return gm_output_done(&out);

@@ -78,6 +78,9 @@ long gm_place_in_rows(const char *name, long row, long place);  // along that di
 char *gm_dotted(char *name);                                    // p[1, 2] -> p.1.2 in place, as columns of draws are called
 char *gm_declared_text(const GmField *f, const GmShape *s);     // "int<lower=0> y[N]"; the caller frees
 bool gm_is_unknown(GmRole role);                                // a parameter, a latent or an auxiliary
+// A parameter or a latent: what the model itself draws. And such reals.
+static inline bool gm_is_drawn(const GmField *f) { return f->role == GM_PARAMETER || f->role == GM_LATENT; }
+static inline bool gm_is_drawn_real(const GmField *f) { return gm_is_drawn(f) && f->type != GM_INT; }
 // Whether it is computed for a draw: a definition, the predict block, what is requested.
 bool gm_is_computed(const GmField *f, int requests);
 int gm_data_of_imputed(const GmModel *model, int state_field);  // the data field behind it, or -1
@@ -409,7 +412,8 @@ bool gm_npz_read(GmValues *v, const char *path, const char *name);  // a sparse 
 
 // ---- data.c: values against declarations ----
 
-static inline size_t gm_element_size(const GmField *f) { return f->type == GM_INT ? sizeof(int32_t) : sizeof(double); }
+static inline size_t gm_size_of_element(GmType type) { return type == GM_INT ? sizeof(int32_t) : sizeof(double); }
+static inline size_t gm_element_size(const GmField *f) { return gm_size_of_element(f->type); }
 
 // Reads data.json, table.csv, X=file.csv, N=100 into `v`; false after one line.
 bool gm_values_read(GmValues *v, const char *input);

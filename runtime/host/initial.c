@@ -200,7 +200,7 @@ static bool override(const GmModel *model, GmMemory *m, const char *path, int fi
         finite.needed_for = "a start is a number";
         good = gm_value_fits(field, &m->shape[f], v) && gm_check_values(&finite, &m->shape[f], v->elements, v->source, NULL) &&
                starts_inside(field, &m->shape[f], v);
-        const size_t bytes = (size_t)gm_value_size(v) * (field->type == GM_INT ? sizeof(int32_t) : sizeof(double));
+        const size_t bytes = (size_t)gm_value_size(v) * gm_size_of_element(field->type);
         for (int c = first; c < first + n && good; c++) memcpy(gm_state_array(model, m, c, f), v->elements, bytes);
         given[f] = true;
     }

@@ -41,7 +41,7 @@ static int column_of(const GmModel *model, const GmMemory *m, const char *name, 
     return -1;
 }
 
-static bool is_start(const GmField *f) { return f->role == GM_PARAMETER || f->role == GM_LATENT || f->role == GM_AUXILIARY; }
+static bool is_start(const GmField *f) { return gm_is_unknown(f->role); }
 
 // The names and the last line with numbers; both are the caller's. False after a message.
 static bool first_and_last(const char *path, char **names, char **numbers)
@@ -130,7 +130,7 @@ static bool add_value(const GmModel *model, GmMemory *m, const char *path, int f
     v->type = field->type;
     v->rank = s->rank;
     memcpy(v->dim, s->dim, sizeof *v->dim * (size_t)s->rank);
-    v->elements = gm_alloc((size_t)size, field->type == GM_INT ? sizeof(int32_t) : sizeof(double));
+    v->elements = gm_alloc((size_t)size, gm_size_of_element(field->type));
     for (long e = 0; e < size; e++) {
         if (!seen[e]) {
             char *name = gm_element_name(field->name, s->rank, s->dim, e);

@@ -67,14 +67,12 @@ static double density(void *with, const double *x, double *gradient)
     return by_variables;
 }
 
-static bool is_real_unknown(const GmField *f) { return (f->role == GM_PARAMETER || f->role == GM_LATENT) && f->type != GM_INT; }
-
 // The unknowns of a start, one after the other, to x[] (NULL: none are taken); how many they are.
 static long numbers_of(const Map *map, int chain, double *x)
 {
     long n = 0;
     for (int f = 0; f < map->model->n_state; f++) {
-        if (!is_real_unknown(&map->model->state[f])) continue;
+        if (!gm_is_drawn_real(&map->model->state[f])) continue;
         const long size = gm_shape_size(&map->memory->shape[f]);
         if (x) memcpy(x + n, gm_state_array(map->model, map->memory, chain, f), sizeof *x * (size_t)size);
         n += size;
@@ -89,7 +87,7 @@ static char *gone_off(const Map *map, int chain, const double *from)
     char *says = NULL;
     for (int f = 0; f < map->model->n_state; f++) {
         const GmField *field = &map->model->state[f];
-        if (!is_real_unknown(field)) continue;
+        if (!gm_is_drawn_real(field)) continue;
         const GmShape *shape = &map->memory->shape[f];
         const double *x = gm_state_array(map->model, map->memory, chain, f);
         for (long i = 0; i < gm_shape_size(shape); i++, from++) {
@@ -115,7 +113,7 @@ static Out farthest_out(const Map *map, int chain)
 {
     Out out = {-INFINITY, 0, 0};
     for (int f = 0; f < map->model->n_state; f++) {
-        if (!is_real_unknown(&map->model->state[f])) continue;
+        if (!gm_is_drawn_real(&map->model->state[f])) continue;
         const GmShape *shape = &map->memory->shape[f];
         const double *x = gm_state_array(map->model, map->memory, chain, f);
         for (long i = 0; i < gm_shape_size(shape); i++) {
@@ -361,7 +359,7 @@ static bool is_told(const Map *map, const GmDraws *d, long k)
     const GmField *field = &map->model->state[f];
     bool summed = false;
     for (int b = 0; b < map->n_blocks; b++) summed |= map->block[b].summed[0] != 0;
-    return field->role == GM_PARAMETER || field->role == GM_LATENT ? field->type != GM_INT : !summed;
+    return gm_is_drawn(field) ? field->type != GM_INT : !summed;
 }
 
 // ---- the files ----
@@ -430,7 +428,7 @@ static bool write_json(const Map *map, const GmMemory *m, int start, const char 
     put(f, slope, map->options->digits, true);
     for (int k = 0; k < map->model->n_state; k++) {
         const GmField *field = &map->model->state[k];
-        if (!is_real_unknown(field)) continue;
+        if (!gm_is_drawn_real(field)) continue;
         const double *x = gm_state_array(map->model, m, start, k);
         fprintf(f, ",\n \"%s\": ", field->name);
         put_array(f, &m->shape[k], 0, &x, map->options->digits);
@@ -463,7 +461,7 @@ static void print_ends(const Map *map, const GmMemory *m, int start)
     for (int f = 0; f < map->model->n_state; f++) {
         const GmField *field = &map->model->state[f];
         const GmShape *shape = &m->shape[f];
-        if (!is_real_unknown(field) || (field->constraint != GM_ANY && field->constraint != GM_SIMPLEX)) continue;
+        if (!gm_is_drawn_real(field) || (field->constraint != GM_ANY && field->constraint != GM_SIMPLEX)) continue;
         const double *x = gm_state_array(map->model, m, start, f), lower = field->constraint == GM_SIMPLEX ? 0 : shape->lower,
                      upper = field->constraint == GM_SIMPLEX ? INFINITY : shape->upper;
         for (long i = 0; i < gm_shape_size(shape); i++) {

@@ -31,8 +31,7 @@ static bool aliases_data(const GmModel *model, const GmData *d, int field)
 static size_t array_bytes(const GmField *field, const GmShape *shape)
 {
     size_t bytes;
-    if (__builtin_mul_overflow((size_t)gm_shape_size(shape), field->type == GM_INT ? sizeof(int32_t) : sizeof(double), &bytes) ||
-        bytes > SIZE_MAX / 4)
+    if (__builtin_mul_overflow((size_t)gm_shape_size(shape), gm_size_of_element(field->type), &bytes) || bytes > SIZE_MAX / 4)
         return SIZE_MAX / 4;
     return (bytes + LINE) / LINE * LINE;  // at least one line, so that empty arrays have an address of their own
 }
@@ -128,6 +127,19 @@ static int put_joint_memory(const GmModel *model, const GmData *d, const GmMemor
     return n;
 }
 
+// Data of which some are missing are the chain's own, or those of all.
+static void begin_imputed(const GmMemory *m, const GmModel *model, const GmData *d, int c)
+{
+    for (int f = 0; f < model->n_state; f++) {
+        const int source = model->state[f].role == GM_IMPUTED ? gm_data_of_imputed(model, f) : -1;
+        if (source < 0) continue;
+        void **at = (void **)((char *)m->state + (size_t)c * model->state_size + model->state[f].offset);
+        void *array = data_array(model, d, source);
+        if (aliases_data(model, d, f)) *at = array;
+        else memcpy(*at, array, (size_t)gm_shape_size(&d->shape[source]) * gm_size_of_element(model->state[f].type));
+    }
+}
+
 bool gm_memory_open(GmMemory *m, const GmModel *model, const GmData *d, int chains, int requests, bool may_take_turns)
 {
     *m = (GmMemory){.chains = chains};
@@ -153,8 +165,7 @@ bool gm_memory_open(GmMemory *m, const GmModel *model, const GmData *d, int chai
                      field->constraint == GM_SIMPLEX ? "its sum is 1" : "its length is 1");
             return false;
         }
-        if (field->constraint == GM_UNIT_VECTOR && (field->role == GM_PARAMETER || field->role == GM_LATENT) &&
-            m->shape[f].dim[m->shape[f].rank - 1] == 1) {
+        if (field->constraint == GM_UNIT_VECTOR && gm_is_drawn(field) && m->shape[f].dim[m->shape[f].rank - 1] == 1) {
             gm_error(
                 "data: %s is a unit vector of one element (%s): 1 or -1, and no update leads from one to the other. Write 2 * b - 1 in "
                 "its place, b ~ bernoulli(0.5)",
@@ -183,16 +194,7 @@ bool gm_memory_open(GmMemory *m, const GmModel *model, const GmData *d, int chai
         lay_out(model, d, m, IN_TURN, aligned(m->block[chains + 1]), c);
         if (largest_number) lay_out(model, d, m, IN_PLACE, aligned(m->standing_in[c]), c);
         if (largest_number) lay_out(model, d, m, IN_PLACE_OF_ALL, aligned(m->standing_in[chains]), c);
-        for (int f = 0; f < model->n_state; f++) {
-            const int source = model->state[f].role == GM_IMPUTED ? gm_data_of_imputed(model, f) : -1;
-            if (source < 0) continue;
-            void **at = (void **)((char *)m->state + (size_t)c * model->state_size + model->state[f].offset);
-            void *array = data_array(model, d, source);
-            if (aliases_data(model, d, f)) *at = array;
-            else
-                memcpy(*at, array,
-                       (size_t)gm_shape_size(&d->shape[source]) * (model->state[f].type == GM_INT ? sizeof(int32_t) : sizeof(double)));
-        }
+        begin_imputed(m, model, d, c);
     }
     return true;
 }

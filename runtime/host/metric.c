@@ -419,6 +419,22 @@ static void set_low_rank(Metric *m, const wide *d, const wide *Q, const wide *ve
     }
 }
 
+// From eigenvalues d, the largest first, and vectors X, in the basis Q (NULL: of coordinates). Whether it is more than D.
+static bool set_metric(Metric *m, wide *d, wide *Q, wide *X, long r, wide *u, bool whole, long count)
+{
+    const int chosen = m->kind == METRIC_DENSE ? ALL : how_many(m, d, r, whole, count);
+    m->full = chosen == ALL;
+    m->rank = m->full ? 0 : chosen;
+    m->smallest = m->largest = 1;
+    for (long k = 0; k < (m->full ? r : m->rank); k++) {
+        m->smallest = fmin(m->smallest, d[k]);
+        m->largest = fmax(m->largest, d[k]);
+    }
+    const bool there = m->full ? set_dense(m, d, Q, X, r, u) : m->rank > 0;
+    set_low_rank(m, d, Q, X, r, u);
+    return there;
+}
+
 // The metric of the last draws, of which the first third of all that came is no part. Whether it is more than D.
 static bool estimate(Metric *m, const wide *diagonal)
 {
@@ -469,16 +485,7 @@ static bool estimate(Metric *m, const wide *diagonal)
     }
     if (there) {
         by_size(d, X, r);
-        const int chosen = m->kind == METRIC_DENSE ? ALL : how_many(m, d, r, whole, count);
-        m->full = chosen == ALL;
-        m->rank = m->full ? 0 : chosen;
-        m->smallest = m->largest = 1;
-        for (long k = 0; k < (m->full ? r : m->rank); k++) {
-            m->smallest = fmin(m->smallest, d[k]);
-            m->largest = fmax(m->largest, d[k]);
-        }
-        there = m->full ? set_dense(m, d, Q, X, r, u) : m->rank > 0;
-        set_low_rank(m, d, Q, X, r, u);
+        there = set_metric(m, d, Q, X, r, u, whole, count);
     }
     free(room);
     return there;

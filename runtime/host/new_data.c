@@ -38,8 +38,6 @@ void gm_new_data_close(GmNewData *n)
     free(n);
 }
 
-static bool is_unknown(const GmField *f) { return f->role == GM_PARAMETER || f->role == GM_LATENT; }
-
 // Whether each element of each unknown is in the draws and has its place here. false after a message.
 static bool unknowns_fit(const GmNewData *n, const GmDraws *d, const GmMemory *m)
 {
@@ -49,7 +47,7 @@ static bool unknowns_fit(const GmNewData *n, const GmDraws *d, const GmMemory *m
         if (d->column[c].field >= 0) there[d->column[c].field]++;
     for (int f = 0; f < n->model->n_state && good; f++) {
         const GmField *field = &n->model->state[f];
-        if (!is_unknown(field)) continue;
+        if (!gm_is_drawn(field)) continue;
         const GmShape *old = &m->shape[f], *new = &n->memory.shape[f];
         for (int k = 0; k < old->rank && good; k++) good = old->dim[k] == new->dim[k];
         if (!good) {
@@ -147,7 +145,7 @@ static void take_draw(GmNewData *n, const GmDraws *d, const double *row, long nu
 {
     for (long c = 0; c < d->n_columns; c++) {
         const int f = d->column[c].field;
-        if (f < 0 || !is_unknown(&n->model->state[f])) continue;
+        if (f < 0 || !gm_is_drawn(&n->model->state[f])) continue;
         void *array = gm_state_array(n->model, &n->memory, 0, f);
         if (n->model->state[f].type == GM_INT) ((int32_t *)array)[d->column[c].element] = isnan(row[c]) ? GM_MISSING_INT : (int32_t)row[c];
         else ((double *)array)[d->column[c].element] = row[c];

@@ -184,87 +184,127 @@ static double first_step(Rk *r, double t, double end, double *Y, const double *k
     return isfinite(best) && best > 0 ? fmin(best, end - t) : h;
 }
 
-static bool runge_kutta(const Ode *o, double *z, double *slopes)
+// Dormand and Prince's method of order 5, its error estimate, and its interpolation of order 4.
+static const double rk_c[7] = {0, 1.0 / 5, 3.0 / 10, 4.0 / 5, 8.0 / 9, 1, 1};
+static const double rk_a[7][6] = {{0},
+                                  {1.0 / 5},
+                                  {3.0 / 40, 9.0 / 40},
+                                  {44.0 / 45, -56.0 / 15, 32.0 / 9},
+                                  {19372.0 / 6561, -25360.0 / 2187, 64448.0 / 6561, -212.0 / 729},
+                                  {9017.0 / 3168, -355.0 / 33, 46732.0 / 5247, 49.0 / 176, -5103.0 / 18656},
+                                  {35.0 / 384, 0, 500.0 / 1113, 125.0 / 192, -2187.0 / 6784, 11.0 / 84}};
+static const double rk_e[7] = {71.0 / 57600, 0, -71.0 / 16695, 71.0 / 1920, -17253.0 / 339200, 22.0 / 525, -1.0 / 40};
+static const double rk_d[7] = {-12715105075.0 / 11282082432.0,  0,
+                               87487479700.0 / 32700410799.0,   -10690763975.0 / 1880347072.0,
+                               701980252875.0 / 199316789632.0, -1453857185.0 / 822651844.0,
+                               69997945.0 / 29380423.0};
+
+// Where the solver is: Y at t, with the columns of slopes; `next` after a step of h, by the derivatives k.
+typedef struct Stepping {
+    const Ode *o;
+    Rk r;
+    long n, columns, size;
+    double *Y, *next, *trial, *bent, *k[7];
+    double t, h;
+    long done;  // times that are passed
+} Stepping;
+
+static void keep_solution(Stepping *s, const double *y, double *z, double *slopes)
 {
-    static const double c[7] = {0, 1.0 / 5, 3.0 / 10, 4.0 / 5, 8.0 / 9, 1, 1};
-    static const double a[7][6] = {{0},
-                                   {1.0 / 5},
-                                   {3.0 / 40, 9.0 / 40},
-                                   {44.0 / 45, -56.0 / 15, 32.0 / 9},
-                                   {19372.0 / 6561, -25360.0 / 2187, 64448.0 / 6561, -212.0 / 729},
-                                   {9017.0 / 3168, -355.0 / 33, 46732.0 / 5247, 49.0 / 176, -5103.0 / 18656},
-                                   {35.0 / 384, 0, 500.0 / 1113, 125.0 / 192, -2187.0 / 6784, 11.0 / 84}};
-    static const double e[7] = {71.0 / 57600, 0, -71.0 / 16695, 71.0 / 1920, -17253.0 / 339200, 22.0 / 525, -1.0 / 40};
-    static const double d[7] = {-12715105075.0 / 11282082432.0,  0,
-                                87487479700.0 / 32700410799.0,   -10690763975.0 / 1880347072.0,
-                                701980252875.0 / 199316789632.0, -1453857185.0 / 822651844.0,
-                                69997945.0 / 29380423.0};
-    const long n = o->n, columns = slopes ? o->columns : 0, size = n * (1 + columns);
-    double *const work = room(11 * size + n * n + n * o->by), *Y = work, *next = work + size, *trial = work + 2 * size,
-                  *bent = work + 3 * size, *k[7];
-    for (int s = 0; s < 7; s++) k[s] = work + (4 + s) * size;
-    Rk r = {{o, columns, work + 11 * size, work + 11 * size + n * n}};
-    memcpy(Y, o->start, sizeof *Y * (size_t)n);
-    for (long j = 0; j < columns - o->by; j++) Y[n + j * columns + o->by + j] = 1;
-    double t = o->from;
-    const double end = o->times ? o->time[o->times - 1] : t;
-    evaluate(&r, t, Y, k[0]);
-    bool good = (all_finite(Y, n) && all_finite(k[0], n)) || fail("the right side of a differential equation is not finite", t);
-    double h = good && end > t ? first_step(&r, t, end, Y, k[0], trial, k[1]) : 0, before = 1e-4;
-    bool rejected = false;
-    long steps = 0, done = 0, hopeless = 0;
-    for (; good && done < o->times && o->time[done] <= t; done++) {  // at the start
-        memcpy(z + done * n, Y, sizeof *z * (size_t)n);
-        if (columns) memcpy(slopes + done * n * columns, Y + n, sizeof *slopes * (size_t)(n * columns));
+    memcpy(z + s->done * s->n, y, sizeof *z * (size_t)s->n);
+    if (s->columns) memcpy(slopes + s->done * s->n * s->columns, y + s->n, sizeof *slopes * (size_t)(s->n * s->columns));
+}
+
+// A step that is tried; gives: its error in units of the tolerance.
+static double try_step(Stepping *s)
+{
+    for (int i = 1; i < 7; i++) {
+        double *const at = i == 6 ? s->next : s->trial;
+        combine(s->size, at, s->Y, s->h, i, rk_a[i], s->k);
+        evaluate(&s->r, s->t + rk_c[i] * s->h, at, s->k[i]);
     }
-    while (good && done < o->times) {
-        hopeless = o->time[done] - t > MOST_STEPS * h ? hopeless + 1 : 0;
-        if (++steps > MOST_STEPS || hopeless > TRIED) {
-            good = fail("a differential equation takes too many steps", t);
-            break;
+    combine(s->n, s->trial, NULL, s->h, 7, rk_e, s->k);
+    return size_of(s->o, s->trial, s->Y, s->next);
+}
+
+// The solution at the times that the step from t to `to` passes.
+static void interpolate(Stepping *s, double to, double *z, double *slopes)
+{
+    const Ode *o = s->o;
+    const double h = s->h, *const Y = s->Y, *const next = s->next, *const bent = s->bent, *const k0 = s->k[0], *const k6 = s->k[6];
+    double *const trial = s->trial;
+    combine(s->size, s->bent, NULL, h, 7, rk_d, s->k);
+    for (; s->done < o->times && o->time[s->done] <= to; s->done++) {
+        const double u = (o->time[s->done] - s->t) / h, v = 1 - u;
+        for (long i = 0; i < s->size; i++) {
+            const double rise = next[i] - Y[i], b = h * k0[i] - rise, m = rise - h * k6[i] - b;
+            trial[i] = o->time[s->done] == to ? next[i] : Y[i] + u * (rise + v * (b + u * (m + v * bent[i])));
         }
-        if (!(h > 1e-14 * fmax(fabs(t), 1e-14 * (end - o->from)))) {
-            good = fail("steps of a differential equation become too small", t);
-            break;
-        }
-        if (t + 1.01 * h >= end) h = end - t;
-        for (int s = 1; s < 7; s++) {
-            double *const at = s == 6 ? next : trial;
-            combine(size, at, Y, h, s, a[s], k);
-            evaluate(&r, t + c[s] * h, at, k[s]);
-        }
-        combine(n, trial, NULL, h, 7, e, k);
-        const double error = size_of(o, trial, Y, next);
+        keep_solution(s, trial, z, slopes);
+    }
+}
+
+// From the start to the last time; false: the solver gave up, and has said why.
+static bool step_to_end(Stepping *s, double end, double *z, double *slopes)
+{
+    const Ode *o = s->o;
+    double before = 1e-4;
+    bool rejected = false;
+    long steps = 0, hopeless = 0;
+    while (s->done < o->times) {
+        hopeless = o->time[s->done] - s->t > MOST_STEPS * s->h ? hopeless + 1 : 0;
+        if (++steps > MOST_STEPS || hopeless > TRIED) return fail("a differential equation takes too many steps", s->t);
+        if (!(s->h > 1e-14 * fmax(fabs(s->t), 1e-14 * (end - o->from))))
+            return fail("steps of a differential equation become too small", s->t);
+        if (s->t + 1.01 * s->h >= end) s->h = end - s->t;
+        const double error = try_step(s);
         if (!(error <= 1)) {
-            h *= isfinite(error) ? fmax(0.2, 0.9 * pow(error, -0.2)) : 0.1;
+            s->h *= isfinite(error) ? fmax(0.2, 0.9 * pow(error, -0.2)) : 0.1;
             rejected = true;
             continue;
         }
-        const bool last = t + h >= end;
-        const double to = last ? end : t + h;
-        if (o->time[done] <= to) {
-            combine(size, bent, NULL, h, 7, d, k);
-            for (; done < o->times && o->time[done] <= to; done++) {
-                const double u = (o->time[done] - t) / h, v = 1 - u;
-                for (long i = 0; i < size; i++) {
-                    const double rise = next[i] - Y[i], b = h * k[0][i] - rise, m = rise - h * k[6][i] - b;
-                    trial[i] = o->time[done] == to ? next[i] : Y[i] + u * (rise + v * (b + u * (m + v * bent[i])));
-                }
-                memcpy(z + done * n, trial, sizeof *z * (size_t)n);
-                if (columns) memcpy(slopes + done * n * columns, trial + n, sizeof *slopes * (size_t)(n * columns));
-            }
+        const bool last = s->t + s->h >= end;
+        const double to = last ? end : s->t + s->h;
+        if (o->time[s->done] <= to) {
+            interpolate(s, to, z, slopes);
             steps = 0;
         }
         const double grow = 0.9 * pow(fmax(error, 1e-10), -0.17) * pow(before, 0.04);
         before = fmax(error, 1e-4);
-        t = to;
-        h *= fmax(0.2, fmin(rejected ? 1 : 10, grow));
+        s->t = to;
+        s->h *= fmax(0.2, fmin(rejected ? 1 : 10, grow));
         rejected = false;
-        double *const swap = Y;
-        Y = next;
-        next = swap;
-        memcpy(k[0], k[6], sizeof *Y * (size_t)size);
+        double *const swap = s->Y;
+        s->Y = s->next;
+        s->next = swap;
+        memcpy(s->k[0], s->k[6], sizeof *s->Y * (size_t)s->size);
     }
+    return true;
+}
+
+static bool runge_kutta(const Ode *o, double *z, double *slopes)
+{
+    const long n = o->n, columns = slopes ? o->columns : 0, size = n * (1 + columns);
+    double *const work = room(11 * size + n * n + n * o->by);
+    Stepping s = {.o = o,
+                  .r = {{o, columns, work + 11 * size, work + 11 * size + n * n}},
+                  .n = n,
+                  .columns = columns,
+                  .size = size,
+                  .Y = work,
+                  .next = work + size,
+                  .trial = work + 2 * size,
+                  .bent = work + 3 * size,
+                  .t = o->from};
+    for (int i = 0; i < 7; i++) s.k[i] = work + (4 + i) * size;
+    memcpy(s.Y, o->start, sizeof *s.Y * (size_t)n);
+    for (long j = 0; j < columns - o->by; j++) s.Y[n + j * columns + o->by + j] = 1;
+    const double end = o->times ? o->time[o->times - 1] : s.t;
+    evaluate(&s.r, s.t, s.Y, s.k[0]);
+    bool good = (all_finite(s.Y, n) && all_finite(s.k[0], n)) || fail("the right side of a differential equation is not finite", s.t);
+    s.h = good && end > s.t ? first_step(&s.r, s.t, end, s.Y, s.k[0], s.trial, s.k[1]) : 0;
+    for (; good && s.done < o->times && o->time[s.done] <= s.t; s.done++) keep_solution(&s, s.Y, z, slopes);  // at the start
+    good = good && step_to_end(&s, end, z, slopes);
     free(work);
     return good;
 }
@@ -379,6 +419,17 @@ static int bdf_slopes(int columns, double t, Vector y, Vector slope, Vector *S, 
     return 0;
 }
 
+// The solution at the i-th time, and its slopes, if these are asked for.
+static void keep_backward(const Ode *o, long i, const double *at, Vector *S, double *z, double *slopes)
+{
+    const long n = o->n, columns = slopes ? o->columns : 0;
+    memcpy(z + i * n, at, sizeof *z * (size_t)n);
+    for (long c = 0; c < columns; c++) {
+        const double *const s = cvodes.N_VGetArrayPointer(S[c]);
+        for (long k = 0; k < n; k++) slopes[(i * n + k) * columns + c] = s[k];
+    }
+}
+
 static bool backward(const Ode *o, double *z, double *slopes)
 {
     enum { BDF = 2, NORMAL = 1, STAGGERED = 2 };
@@ -424,11 +475,7 @@ static bool backward(const Ode *o, double *z, double *slopes)
                 break;
             }
         }
-        memcpy(z + i * n, at, sizeof *z * (size_t)n);
-        for (long c = 0; c < columns; c++) {
-            const double *const s = cvodes.N_VGetArrayPointer(S[c]);
-            for (long k = 0; k < n; k++) slopes[(i * n + k) * columns + c] = s[k];
-        }
+        keep_backward(o, i, at, S, z, columns ? slopes : NULL);
     }
     cvodes.CVodeFree(&cv);
     if (S) cvodes.N_VDestroyVectorArray(S, (int)columns);

@@ -623,7 +623,7 @@ static bool format_fits(GmOptions *out)
     return !out->output_is_netcdf || out->format != GM_FORMAT_CSV;
 }
 
-int gm_options(int argc, char **argv, GmOptions *out)
+static void set_defaults(int argc, GmOptions *out)
 {
     *out = (GmOptions){.chains = 4,
                        .warmup = 1000,
@@ -640,6 +640,11 @@ int gm_options(int argc, char **argv, GmOptions *out)
     out->inputs = gm_alloc((size_t)argc + 1, sizeof *out->inputs);
     out->new_inputs = gm_alloc((size_t)argc + 1, sizeof *out->new_inputs);
     out->levels = gm_alloc((size_t)argc + 1, sizeof *out->levels);
+}
+
+// The options that come before all else; -1: all are good, or the exit status.
+static int take_options(int argc, char **argv, GmOptions *out)
+{
     optind = 0;  // glibc: start afresh, whoever called before
     opterr = 0;
     for (;;) {
@@ -662,7 +667,12 @@ int gm_options(int argc, char **argv, GmOptions *out)
         }
         if (!apply(option, optarg, out)) return GM_EXIT_USAGE;
     }
-    if (out->template || !format_fits(out)) return out->template ? -1 : GM_EXIT_USAGE;
+    return -1;
+}
+
+// What is for the mode alone goes with `map`.
+static bool map_is_whole(int argc, char **argv, GmOptions *out)
+{
     out->map = optind < argc && strcmp(argv[optind], "map") == 0;
     if (!out->map && (out->starts || out->jacobian || out->iterations)) {
         gm_error("--%s is for the mode: %s map --%s ...",
@@ -673,9 +683,69 @@ int gm_options(int argc, char **argv, GmOptions *out)
                  out->starts     ? "starts N"
                  : out->jacobian ? "jacobian"
                                  : "iterations N");
-        return GM_EXIT_USAGE;
+        return false;
     }
-    if (!why_is_whole(argc, argv, out) || !forward_is_whole(argc, argv, out)) return GM_EXIT_USAGE;
+    return true;
+}
+
+// Whether what was given goes together; else a message.
+static bool go_together(char **argv, GmOptions *out)
+{
+    if (out->device == GM_ON_CPU && out->precision_given && out->precision != GM_DOUBLE) {
+        gm_error("--precision %s: the CPU computes in double precision", gm_precision_names[out->precision]);
+        return false;
+    }
+    if (out->map && (out->check || out->compare_devices || out->requests || out->n_new_inputs)) {
+        gm_error("map: there are no draws: it goes with none of --check, --compare-devices, --log-lik, --predict, --new");
+        return false;
+    }
+    if (out->moments && (out->map || out->check || out->compare_devices || out->device == GM_ON_GPU || out->why)) {
+        gm_error("--moments is for draws on the CPU: it goes with none of map, why, --check, --compare-devices, --device gpu");
+        return false;
+    }
+    if (out->moments) out->device = GM_ON_CPU;
+    if (out->init_map && (out->map || out->device == GM_ON_GPU)) {
+        gm_error(out->map ? "--init map is for draws: `map` begins at random places, or with --init FILE"
+                          : "--init map climbs on the CPU: %s map ... -o mode, then --init mode.json",
+                 argv[0]);
+        return false;
+    }
+    if (!night_is_possible(out) || !starts_by_chain(out)) return false;
+    if (out->init_map) out->device = GM_ON_CPU;
+    if (out->quiet && !out->summary && !out->output && !out->check && !out->compare_devices && !out->map && !out->why && !out->profile &&
+        !out->n_new_inputs)
+        gm_error("-q --no-summary without -o: nothing of this run will be printed or kept; -o NAME keeps the draws");
+    if (out->check && out->device == GM_ON_GPU) {
+        gm_error("--check runs on the CPU; --compare-devices compares a GPU with it");
+        return false;
+    }
+    return true;
+}
+
+// Threads, and numbers of sweeps.
+static bool sizes_fit(GmOptions *out)
+{
+    if (!out->threads) out->threads = omp_get_max_threads();
+    if (out->threads > MAX_THREADS) {
+        gm_error("OMP_NUM_THREADS: %d threads are asked for, and there are %d at most; --threads K takes other ones", out->threads,
+                 MAX_THREADS);
+        return false;
+    }
+    long sweeps;
+    if (__builtin_mul_overflow(out->samples, (long)out->thin, &sweeps) || sweeps > LONG_MAX / 4) {
+        gm_error("--samples times --thin is too large");
+        return false;
+    }
+    return true;
+}
+
+int gm_options(int argc, char **argv, GmOptions *out)
+{
+    set_defaults(argc, out);
+    const int taken = take_options(argc, argv, out);
+    if (taken >= 0) return taken;
+    if (out->template || !format_fits(out)) return out->template ? -1 : GM_EXIT_USAGE;
+    if (!map_is_whole(argc, argv, out) || !why_is_whole(argc, argv, out) || !forward_is_whole(argc, argv, out)) return GM_EXIT_USAGE;
     if (out->map) {
         optind++;
         out->chains = out->starts ? out->starts : MAP_STARTS;
@@ -685,46 +755,7 @@ int gm_options(int argc, char **argv, GmOptions *out)
         if (!is_input(argv[i], argv[0])) return GM_EXIT_USAGE;
         out->inputs[out->n_inputs++] = argv[i];
     }
-    if (out->device == GM_ON_CPU && out->precision_given && out->precision != GM_DOUBLE) {
-        gm_error("--precision %s: the CPU computes in double precision", gm_precision_names[out->precision]);
-        return GM_EXIT_USAGE;
-    }
-    if (out->map && (out->check || out->compare_devices || out->requests || out->n_new_inputs)) {
-        gm_error("map: there are no draws: it goes with none of --check, --compare-devices, --log-lik, --predict, --new");
-        return GM_EXIT_USAGE;
-    }
-    if (out->moments && (out->map || out->check || out->compare_devices || out->device == GM_ON_GPU || out->why)) {
-        gm_error("--moments is for draws on the CPU: it goes with none of map, why, --check, --compare-devices, --device gpu");
-        return GM_EXIT_USAGE;
-    }
-    if (out->moments) out->device = GM_ON_CPU;
-    if (out->init_map && (out->map || out->device == GM_ON_GPU)) {
-        gm_error(out->map ? "--init map is for draws: `map` begins at random places, or with --init FILE"
-                          : "--init map climbs on the CPU: %s map ... -o mode, then --init mode.json",
-                 argv[0]);
-        return GM_EXIT_USAGE;
-    }
-    if (!night_is_possible(out) || !starts_by_chain(out)) return GM_EXIT_USAGE;
-    if (out->init_map) out->device = GM_ON_CPU;
-    if (out->quiet && !out->summary && !out->output && !out->check && !out->compare_devices && !out->map && !out->why && !out->profile &&
-        !out->n_new_inputs)
-        gm_error("-q --no-summary without -o: nothing of this run will be printed or kept; -o NAME keeps the draws");
-    if (out->check && out->device == GM_ON_GPU) {
-        gm_error("--check runs on the CPU; --compare-devices compares a GPU with it");
-        return GM_EXIT_USAGE;
-    }
-    if (!out->threads) out->threads = omp_get_max_threads();
-    if (out->threads > MAX_THREADS) {
-        gm_error("OMP_NUM_THREADS: %d threads are asked for, and there are %d at most; --threads K takes other ones", out->threads,
-                 MAX_THREADS);
-        return GM_EXIT_USAGE;
-    }
-    long sweeps;
-    if (__builtin_mul_overflow(out->samples, (long)out->thin, &sweeps) || sweeps > LONG_MAX / 4) {
-        gm_error("--samples times --thin is too large");
-        return GM_EXIT_USAGE;
-    }
-    return -1;
+    return go_together(argv, out) && sizes_fit(out) ? -1 : GM_EXIT_USAGE;
 }
 
 // The options of `predict` that are those of a run.

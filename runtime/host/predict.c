@@ -74,8 +74,6 @@ static bool read_levels(Later *p, const char *file)
     return good;
 }
 
-static bool is_unknown(const GmField *f) { return f->role == GM_PARAMETER || f->role == GM_LATENT; }
-
 // Files of other programs have names alone: columns that are called like unknowns of the model are these. false: there are none.
 static bool take_by_name(GmStored *s, const GmModel *model)
 {
@@ -83,7 +81,7 @@ static bool take_by_name(GmStored *s, const GmModel *model)
     if (s->by_gmc) return false;
     for (int a = 0; a < s->n_arrays; a++)
         for (int f = 0; f < model->n_state; f++) {
-            if (!is_unknown(&model->state[f]) || strcmp(s->array[a].name, model->state[f].name) != 0) continue;
+            if (!gm_is_drawn(&model->state[f]) || strcmp(s->array[a].name, model->state[f].name) != 0) continue;
             s->array[a].field = f;
             any = true;
         }
@@ -427,7 +425,7 @@ static bool missing_at(const Later *p, const GmLaw *l, long element)
 static bool anew_at(const Later *p, const GmLaw *l, long element)
 {
     const int f = l->field - 1;
-    if (!is_unknown(&p->model->state[f])) return l->data && missing_at(p, l, element);
+    if (!gm_is_drawn(&p->model->state[f])) return l->data && missing_at(p, l, element);
     return p->from[f] && p->from[f][element] < 0;
 }
 
@@ -505,7 +503,7 @@ static bool match_all(Later *p)
     const GmModel *model = p->model;
     p->from = gm_alloc((size_t)model->n_state, sizeof *p->from);
     for (int f = 0; f < model->n_state; f++)
-        if (is_unknown(&model->state[f]) && !(match(p, f) && (p->stored.model || may_be_values(p, f)))) return false;
+        if (gm_is_drawn(&model->state[f]) && !(match(p, f) && (p->stored.model || may_be_values(p, f)))) return false;
     return find_laws(p);
 }
 

@@ -251,6 +251,24 @@ static void list_labels(const GmModel *model)
     fputc('\n', stderr);
 }
 
+// The labels are no draws: parameters may decide in their place.
+static void say_not_drawn(const Relabel *r, int field)
+{
+    const GmModel *model = r->model;
+    char *others = gm_copy_text("");
+    for (const GmLabelled *v = r->labels->fields; v->field; v++) {
+        const GmField *f = &model->state[v->field - 1];
+        if (!v->values && !v->apart && !v->lost && one_dimension(v->dims) && r->column_of[v->field - 1] && f->role == GM_PARAMETER) {
+            char *more = gm_format("%s%s%s", others, *others ? "," : "", f->name);
+            free(others);
+            others = more;
+        }
+    }
+    gm_error("relabel: %s is not among the draws: run again with --params all (or names, %s among them)%s%s%s", model->state[field].name,
+             model->state[field].name, *others ? ", or agree by parameters: --by " : "", others, "");
+    free(others);
+}
+
 // Finds the labels that --by is about, and what decides. false after a message.
 static bool choose_labels(Relabel *r)
 {
@@ -293,18 +311,7 @@ static bool choose_labels(Relabel *r)
     }
     const int field = r->by >= 0 ? r->by : -1;
     if (field >= 0 && !r->column_of[field]) {
-        char *others = gm_copy_text("");
-        for (const GmLabelled *v = r->labels->fields; v->field; v++) {
-            const GmField *f = &model->state[v->field - 1];
-            if (!v->values && !v->apart && !v->lost && one_dimension(v->dims) && r->column_of[v->field - 1] && f->role == GM_PARAMETER) {
-                char *more = gm_format("%s%s%s", others, *others ? "," : "", f->name);
-                free(others);
-                others = more;
-            }
-        }
-        gm_error("relabel: %s is not among the draws: run again with --params all (or names, %s among them)%s%s%s",
-                 model->state[field].name, model->state[field].name, *others ? ", or agree by parameters: --by " : "", others, "");
-        free(others);
+        say_not_drawn(r, field);
         return false;
     }
     for (int f = 0; f < model->n_state; f++)

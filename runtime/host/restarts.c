@@ -92,8 +92,7 @@ static bool holds_all(const GmRestarts *w, const GmHmc *of)
 {
     for (int f = 0; f < w->model->n_state; f++) {
         const GmField *field = &w->model->state[f];
-        if ((field->role == GM_PARAMETER || field->role == GM_LATENT) && gm_shape_size(&w->memory->shape[f]) > 0 &&
-            !gm_is_moved_by(w->model, field, of->name, of->summed))
+        if (gm_is_drawn(field) && gm_shape_size(&w->memory->shape[f]) > 0 && !gm_is_moved_by(w->model, field, of->name, of->summed))
             return false;
     }
     return true;
@@ -288,17 +287,15 @@ static MassBounds bounds_of(const Noted *x)
 
 // ---- another start ----
 
-static bool is_place(GmRole role) { return role == GM_PARAMETER || role == GM_LATENT || role == GM_AUXILIARY; }
-
 // The unknowns, and what HMC has adapted to them, where it is not of low rank.
 static void begin_again(GmRestarts *w, GmRun *run, int chain, int from)
 {
     Noted *x = &w->chain[chain];
     for (int f = 0; f < w->model->n_state; f++) {
         const GmField *field = &w->model->state[f];
-        if (is_place(field->role) && !field->shared)
+        if (gm_is_unknown(field->role) && !field->shared)
             memcpy(gm_state_array(w->model, w->memory, chain, f), gm_state_array(w->model, w->memory, from, f),
-                   (size_t)gm_shape_size(&w->memory->shape[f]) * (field->type == GM_INT ? sizeof(int32_t) : sizeof(double)));
+                   (size_t)gm_shape_size(&w->memory->shape[f]) * gm_size_of_element(field->type));
     }
     Nuts *to = machine_of(w, chain), *of = machine_of(w, from);
     memcpy(nuts_metric(to), nuts_metric(of), sizeof(wide) * (size_t)x->coordinates);

@@ -221,6 +221,58 @@ static int wants_to_end(Fit *f, long total, bool *enough)
     return !*enough && f->run.sweep < total && gm_stop_time_is_over(o) ? GM_EXIT_TIME : GM_EXIT_OK;
 }
 
+// The sweeps up to where chains meet next, and their meeting. The next batch is longer or shorter by the time that this one took.
+static void sweep_batch(Fit *f, GmProgress *progress, long total)
+{
+    const GmOptions *o = &f->options;
+    if (f->run.batch > total - f->run.sweep) f->run.batch = total - f->run.sweep;
+    const long batch = f->run.batch;
+    // warm-up ends with a batch, too
+    f->run.batch = gm_progress_until(progress, f->run.sweep,
+                                     f->run.sweep < o->warmup && o->warmup - f->run.sweep < batch ? o->warmup - f->run.sweep : batch);
+    f->run.batch = gm_netcdf_until(f->draws.netcdf, f->run.sweep, gm_stop_until(o, f->run.sweep, f->run.batch));
+    f->run.batch =
+        gm_together_until(&f->run, gm_restarts_until(f->restarts, f->run.sweep, gm_trials_until(f->selected, f->run.sweep, f->run.batch)));
+    if (f->moments && f->run.sweep >= o->warmup) f->run.batch = 1;  // chains meet after each kept sweep
+    const double before = gm_seconds();
+    if (f->update_seconds) {
+        f->run.batch = 1;
+        timed_sweep(f);
+    } else {
+        f->model->sweep(&f->run);
+    }
+    f->run.sweep += f->run.batch;
+    const long sampled = f->run.sweep - o->warmup;
+    if (f->moments && sampled > 0 && sampled % o->thin == 0 && !gm_fault_raised()) gm_moments_take(f->moments);
+    gm_trials_meet(f->selected, f->run.sweep);
+    gm_restarts_meet(f->restarts, &f->run, f->run.sweep);
+    gm_together_meet(&f->run, f->model, f->run.sweep);
+    for (int c = 0; c < o->chains && f->run.sweep == o->warmup; c++) gm_draws_begin(&f->draws, &f->run, f->selected, f->restarts, c);
+    f->run.batch = batch;
+    const double took = gm_seconds() - before;
+    if (took < 0.05 && f->run.batch < 100000) f->run.batch *= 2;
+    else if (took > 0.2 && f->run.batch > 1) f->run.batch /= 2;
+}
+
+// What is kept by now, and whether the run goes on.
+static int after_batch(Fit *f, GmProgress *progress, long total, bool *enough)
+{
+    int status = GM_EXIT_OK;
+    f->draws.kept = f->chain_kept[0];
+    for (int c = 0; c < f->options.chains; c++) {
+        if (f->chain_kept[c] < f->draws.kept) f->draws.kept = f->chain_kept[c];
+        if (f->chain_failed[c]) status = GM_EXIT_FAULT;
+    }
+    if (gm_fault_raised()) status = GM_EXIT_FAULT;
+    else if (status == GM_EXIT_OK) status = wants_to_end(f, total, enough);
+    if (!gm_netcdf_take(f->draws.netcdf, false)) status = GM_EXIT_FAULT;
+    gm_live_at(f->live, f->run.sweep, f->draws.kept);
+    gm_progress_show(progress, f->run.sweep);
+    if (f->checkpoint.asked && status == GM_EXIT_OK && gm_seconds() - f->checkpoint.written >= f->checkpoint.every)
+        write_checkpoint(f, *enough);
+    return status;
+}
+
 // All sweeps, in batches of about a twentieth of a second: chains meet between batches only. Ends early on a fault, an
 // interruption or a file that cannot be written; the status says which.
 static int sample(Fit *f)
@@ -250,45 +302,8 @@ static int sample(Fit *f)
     bool enough = f->run.sweep > o->warmup && gm_stop_enough(&f->stop, f->model, o, &f->draws);
     const long first = f->first = progress.first = f->run.sweep;
     while (f->run.sweep < total && status == GM_EXIT_OK && !enough) {
-        if (f->run.batch > total - f->run.sweep) f->run.batch = total - f->run.sweep;
-        const long batch = f->run.batch;
-        // warm-up ends with a batch, too
-        f->run.batch = gm_progress_until(&progress, f->run.sweep,
-                                         f->run.sweep < o->warmup && o->warmup - f->run.sweep < batch ? o->warmup - f->run.sweep : batch);
-        f->run.batch = gm_netcdf_until(f->draws.netcdf, f->run.sweep, gm_stop_until(o, f->run.sweep, f->run.batch));
-        f->run.batch = gm_together_until(
-            &f->run, gm_restarts_until(f->restarts, f->run.sweep, gm_trials_until(f->selected, f->run.sweep, f->run.batch)));
-        if (f->moments && f->run.sweep >= o->warmup) f->run.batch = 1;  // chains meet after each kept sweep
-        const double before = gm_seconds();
-        if (f->update_seconds) {
-            f->run.batch = 1;
-            timed_sweep(f);
-        } else {
-            f->model->sweep(&f->run);
-        }
-        f->run.sweep += f->run.batch;
-        const long sampled = f->run.sweep - o->warmup;
-        if (f->moments && sampled > 0 && sampled % o->thin == 0 && !gm_fault_raised()) gm_moments_take(f->moments);
-        gm_trials_meet(f->selected, f->run.sweep);
-        gm_restarts_meet(f->restarts, &f->run, f->run.sweep);
-        gm_together_meet(&f->run, f->model, f->run.sweep);
-        for (int c = 0; c < o->chains && f->run.sweep == o->warmup; c++) gm_draws_begin(&f->draws, &f->run, f->selected, f->restarts, c);
-        f->run.batch = batch;
-        const double took = gm_seconds() - before;
-        if (took < 0.05 && f->run.batch < 100000) f->run.batch *= 2;
-        else if (took > 0.2 && f->run.batch > 1) f->run.batch /= 2;
-        f->draws.kept = f->chain_kept[0];
-        for (int c = 0; c < o->chains; c++) {
-            if (f->chain_kept[c] < f->draws.kept) f->draws.kept = f->chain_kept[c];
-            if (f->chain_failed[c]) status = GM_EXIT_FAULT;
-        }
-        if (gm_fault_raised()) status = GM_EXIT_FAULT;
-        else if (status == GM_EXIT_OK) status = wants_to_end(f, total, &enough);
-        if (!gm_netcdf_take(f->draws.netcdf, false)) status = GM_EXIT_FAULT;
-        gm_live_at(f->live, f->run.sweep, f->draws.kept);
-        gm_progress_show(&progress, f->run.sweep);
-        if (f->checkpoint.asked && status == GM_EXIT_OK && gm_seconds() - f->checkpoint.written >= f->checkpoint.every)
-            write_checkpoint(f, enough);
+        sweep_batch(f, &progress, total);
+        status = after_batch(f, &progress, total, &enough);
     }
     if (status == GM_EXIT_OK && !enough && gm_stop_rules(o)) status = f->stop.lacks_ess || o->until_rhat <= 0 ? GM_EXIT_FEW : GM_EXIT_APART;
     if (f->checkpoint.asked && f->run.sweep > first && status != GM_EXIT_FAULT && status != GM_EXIT_DIVERGED) write_checkpoint(f, enough);
@@ -713,7 +728,7 @@ static void density_of_truth(Fit *f)
         const int source = field->role == GM_IMPUTED ? gm_data_of_imputed(model, k) : -1;
         if (field->part_of || !(gm_is_unknown(field->role) || (source >= 0 && f->data.missing[source].count > 0))) continue;
         memcpy(gm_state_array(model, &f->memory, 0, k), gm_state_array(model, &f->truth->memory, 0, k),
-               (size_t)gm_shape_size(&f->memory.shape[k]) * (field->type == GM_INT ? sizeof(int32_t) : sizeof(double)));
+               (size_t)gm_shape_size(&f->memory.shape[k]) * gm_size_of_element(field->type));
     }
     if (model->setup) model->setup(&f->run);
     f->truth_lp = model->log_joint(&f->run, 0);
@@ -953,8 +968,10 @@ static bool early_open(Fit *f)
     return good;
 }
 
-// Data, memory and initial values; then the sweeps or the check.
-static int start(Fit *f)
+static int threads_of(const GmOptions *o) { return o->forward == GM_CALIBRATE ? 1 : o->threads; }  // processes have none of their own
+
+// What is asked for is settled, and the data and the memory are opened.
+static GmExit open_inputs(Fit *f)
 {
     const GmModel *model = f->model;
     GmOptions *o = &f->options;
@@ -966,8 +983,7 @@ static int start(Fit *f)
     if (o->forward && !gm_forward_possible(model, o)) return GM_EXIT_USAGE;
     if (o->forward == GM_CALIBRATE) settle_calibrate(f);
     if (o->forward == GM_PRIOR) o->log_joint = false;
-    const int threads = o->forward == GM_CALIBRATE ? 1 : o->threads;  // processes have no threads of their own
-    omp_set_num_threads(threads);
+    omp_set_num_threads(threads_of(o));
     if (o->why && !gm_why_open(&f->why, model, o)) return GM_EXIT_USAGE;
     if (!gm_together_possible(model, o) || !hmc_possible(model, o) || (!f->truth && !gm_levels_ask(o))) return GM_EXIT_USAGE;
     if (!gm_checkpoint_open(&f->checkpoint, model, o) || !open_data(f) ||
@@ -980,6 +996,14 @@ static int start(Fit *f)
     if (o->forward == GM_PRIOR && model->not_simulated) gm_note("prior: no responses are drawn. %s", model->not_simulated);
     char *names = o->forward == GM_CALIBRATE && !o->params ? compared_names(f) : NULL;
     if (names) o->params = f->compared = names;
+    return GM_EXIT_OK;
+}
+
+// The run, at initial values or where a checkpoint left it.
+static GmExit open_run(Fit *f)
+{
+    const GmModel *model = f->model;
+    GmOptions *o = &f->options;
     f->chain_kept = gm_alloc((size_t)o->chains, sizeof *f->chain_kept);
     f->chain_failed = gm_alloc((size_t)o->chains, sizeof *f->chain_failed);
     f->run = (GmRun){.data = f->data.data,
@@ -988,7 +1012,7 @@ static int start(Fit *f)
                      .chains = o->chains,
                      .first_chain = o->first_chain - 1,
                      .seed = o->forward ? gm_forward_seed(o->seed) : o->seed,
-                     .threads = threads,
+                     .threads = threads_of(o),
                      .missing = f->data.missing,
                      .own_responses = f->data.of_chain != NULL,
                      .warmup = o->warmup,
@@ -1002,7 +1026,14 @@ static int start(Fit *f)
     if (negative_size(f) || !gm_edges_good(model, &f->memory, &f->data) ||
         !(f->checkpoint.goes_on ? gm_checkpoint_memory(&f->checkpoint, &f->memory) : gm_initial(model, &f->memory, &f->data, o, &f->run)))
         return GM_EXIT_USAGE;
-    if (o->compare_devices) return compare_devices(f);
+    return GM_EXIT_OK;
+}
+
+// The files that the run writes.
+static GmExit open_outputs(Fit *f)
+{
+    const GmModel *model = f->model;
+    GmOptions *o = &f->options;
     if (o->why && !gm_why_find(&f->why, model, &f->memory, &f->data, o)) return GM_EXIT_USAGE;
     const bool draws = !o->check && !o->map && o->forward != GM_SIMULATE;
     if (draws && !gm_draws_open(&f->draws, model, &f->memory, &f->data, o)) return GM_EXIT_USAGE;
@@ -1015,9 +1046,14 @@ static int start(Fit *f)
         return GM_EXIT_USAGE;
     f->run.auxiliaries = o->check || o->why || !f->draws.column || gm_draws_keep_auxiliaries(&f->draws, o->moments);
     gm_record_open(&f->record, o, f->argc, f->argv);
-    gm_signals_catch();
-    const GmExit chosen = choose_device(f);
-    if (chosen != GM_EXIT_OK) return chosen;
+    return GM_EXIT_OK;
+}
+
+// What the run is, in a line.
+static void announce(const Fit *f)
+{
+    const GmModel *model = f->model;
+    const GmOptions *o = &f->options;
     if (f->device && o->map)
         gm_note("%s: %d start%s, seed %llu, on GPU %d (%s, %s precision)", model->name, o->chains, o->chains > 1 ? "s" : "",
                 (unsigned long long)o->seed, f->device->ordinal, f->device->name, gm_precision_names[f->device->precision]);
@@ -1030,9 +1066,16 @@ static int start(Fit *f)
                 o->chains > 1 ? "s" : "", (unsigned long long)o->seed);
     else if (!o->map && !o->forward)
         gm_note("%s: %d chain%s, seed %llu", model->name, o->chains, o->chains > 1 ? "s" : "", (unsigned long long)o->seed);
+}
+
+// What is computed once of the data, on the device that draws.
+static GmExit set_up(Fit *f)
+{
+    const GmModel *model = f->model;
+    GmOptions *o = &f->options;
     if (o->profile && !f->device) f->update_seconds = gm_alloc((size_t)model->n_updates, sizeof *f->update_seconds);
-    f->run.inner_threads = threads;
-    gm_linalg_threads(threads);
+    f->run.inner_threads = f->run.threads;
+    gm_linalg_threads(f->run.threads);
     if (model->setup) model->setup(&f->run);
     if (f->device && o->map && !gm_fault_raised()) {
         if (model->setup) model->setup(&f->turns);
@@ -1051,10 +1094,37 @@ static int start(Fit *f)
         explain_large(f);
         return GM_EXIT_USAGE;
     }
-    gm_signals_wait();
-    if (o->forward == GM_PRIOR) return sample_and_finish(f);
-    if (o->forward == GM_SIMULATE) return gm_simulate(model, &f->memory, &f->data, o, &f->run);
-    if (o->forward == GM_CALIBRATE) return calibrate(f);
+    return GM_EXIT_OK;
+}
+
+// Trials of methods, metrics, and starts with a density.
+static bool open_methods(Fit *f)
+{
+    const GmModel *model = f->model;
+    GmOptions *o = &f->options;
+    if (!o->check) f->selected = gm_trials_open(model, &f->memory, &f->data, &f->draws, o, f->device != NULL);
+    if (!gm_trials_allow(f->selected, model, o)) return false;
+    f->run.selected = gm_trials_of(f->selected);
+    f->draws.selected = f->selected;
+    gm_together_open(&f->run, model, o);
+    if (gm_together_selected(&f->run, model)) gm_trials_move_by(f->selected, "ChEES-HMC");
+    if (!o->check) f->run.metrics = gm_metrics_open(model, &f->data, o->chains, f->device != NULL);
+    gm_trials_know(f->selected, f->run.metrics);
+    if (!o->check && !f->device && !f->run.together && !f->data.of_chain) f->restarts = gm_restarts_open(model, &f->memory, &f->data, o);
+    f->starts = !(o->init_file || o->init_map);
+    if (f->starts && !f->device && !o->check && !f->checkpoint.goes_on) {
+        gm_find_starts_of_updates(model, &f->run);
+        if (!begin_with_density(f)) return false;
+    }
+    f->run.instead = f->device || (!f->starts && !f->restarts) ? NULL : o->check ? gm_find_start : before_move;
+    return true;
+}
+
+// The modes, or draws of the posterior, or the check of these.
+static int find_or_draw(Fit *f)
+{
+    const GmModel *model = f->model;
+    GmOptions *o = &f->options;
     if (f->truth && !f->data.of_chain) {
         density_of_truth(f);
         if (!gm_initial(model, &f->memory, &f->data, o, &f->run)) return GM_EXIT_USAGE;
@@ -1068,23 +1138,32 @@ static int start(Fit *f)
         const int climbed = gm_map_starts(model, &f->run, &f->memory, &f->data, o);
         if (climbed != GM_EXIT_OK) return climbed;
     }
-    if (!o->check) f->selected = gm_trials_open(model, &f->memory, &f->data, &f->draws, o, f->device != NULL);
-    if (!gm_trials_allow(f->selected, model, o)) return GM_EXIT_USAGE;
-    f->run.selected = gm_trials_of(f->selected);
-    f->draws.selected = f->selected;
-    gm_together_open(&f->run, model, o);
-    if (gm_together_selected(&f->run, model)) gm_trials_move_by(f->selected, "ChEES-HMC");
-    if (!o->check) f->run.metrics = gm_metrics_open(model, &f->data, o->chains, f->device != NULL);
-    gm_trials_know(f->selected, f->run.metrics);
-    if (!o->check && !f->device && !f->run.together && !f->data.of_chain) f->restarts = gm_restarts_open(model, &f->memory, &f->data, o);
-    f->starts = !(o->init_file || o->init_map);
-    if (f->starts && !f->device && !o->check && !f->checkpoint.goes_on) {
-        gm_find_starts_of_updates(model, &f->run);
-        if (!begin_with_density(f)) return GM_EXIT_USAGE;
-    }
-    f->run.instead = f->device || (!f->starts && !f->restarts) ? NULL : o->check ? gm_find_start : before_move;
+    if (!open_methods(f)) return GM_EXIT_USAGE;
     if (o->why) return look_again(f);
     return o->check ? gm_check_updates(model, &f->run, &f->data, &f->memory) : sample_and_finish(f);
+}
+
+// Data, memory and initial values; then the sweeps or the check.
+static int start(Fit *f)
+{
+    const GmModel *model = f->model;
+    GmOptions *o = &f->options;
+    GmExit status = open_inputs(f);
+    if (status == GM_EXIT_OK) status = open_run(f);
+    if (status == GM_EXIT_OK && o->compare_devices) return compare_devices(f);
+    if (status == GM_EXIT_OK) status = open_outputs(f);
+    if (status != GM_EXIT_OK) return status;
+    gm_signals_catch();
+    status = choose_device(f);
+    if (status != GM_EXIT_OK) return status;
+    announce(f);
+    status = set_up(f);
+    if (status != GM_EXIT_OK) return status;
+    gm_signals_wait();
+    if (o->forward == GM_PRIOR) return sample_and_finish(f);
+    if (o->forward == GM_SIMULATE) return gm_simulate(model, &f->memory, &f->data, o, &f->run);
+    if (o->forward == GM_CALIBRATE) return calibrate(f);
+    return find_or_draw(f);
 }
 
 int gm_fit(const GmModel *model, int argc, char **argv)

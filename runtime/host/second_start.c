@@ -98,7 +98,7 @@ static bool moves(const GmField *f)
 
 static size_t bytes_of(const GmModel *model, const GmMemory *m, int f)
 {
-    return (size_t)gm_shape_size(&m->shape[f]) * (model->state[f].type == GM_INT ? sizeof(int32_t) : sizeof(double));
+    return (size_t)gm_shape_size(&m->shape[f]) * gm_size_of_element(model->state[f].type);
 }
 
 static void place_open(StartPlace *p)

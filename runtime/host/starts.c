@@ -98,7 +98,7 @@ bool gm_copy_chain(const GmModel *model, const GmMemory *m, const GmData *d, int
         const void *from = gm_state_array(model, m, chain, f);
         void *to = gm_state_array(model, out, 0, f);
         if (from != to && size == gm_shape_size(&out->shape[f]))  // data without missing values are not copied
-            memcpy(to, from, (size_t)size * (model->state[f].type == GM_INT ? sizeof(int32_t) : sizeof(double)));
+            memcpy(to, from, (size_t)size * gm_size_of_element(model->state[f].type));
     }
     return true;
 }

@@ -137,6 +137,78 @@ static bool kinds_of_next(Var *const *block, int known, Var *v, const BlockTerm 
     return false;
 }
 
+// The subscripts of each chain by what they are: of panels, along, inner; and where each begins. False: lengths or panels differ.
+static bool place_chains(Band *b, Var *const *block, const Kinds *kinds)
+{
+    const Var *first = block[0];
+    for (int i = 0; i < b->nchain; i++) {
+        ChainVar *c = &b->chain[i];
+        const Var *v = block[i];
+        Expr *size = ex_num(1);
+        for (int d = 0; d < v->rank; d++) {
+            if (kinds[i].of[d] == PANEL) c->panel[c->npanel++] = d;
+            else if (kinds[i].of[d] == ALONG) c->along = d;
+            else {
+                c->inner[c->ninner++] = d;
+                size = ex_mul2(size, v->dim[d]);
+            }
+        }
+        if (c->npanel != b->chain[0].npanel || v->dim[c->along] != first->dim[b->chain[0].along]) return false;
+        b->offset[i] = b->width;
+        b->width = ex_add2(b->width, size);
+    }
+    return true;
+}
+
+// Panels in the order of the first variable's.
+static bool order_panels(ChainVar *c, const Var *v, const ChainVar *first, const Var *of_first)
+{
+    bool used[MAX_RANK] = {false};
+    int order[MAX_RANK];
+    for (int k = 0; k < first->npanel; k++) {
+        int to = -1;
+        for (int m = 0; m < c->npanel && to < 0; m++)
+            if (!used[m] && v->dim[c->panel[m]] == of_first->dim[first->panel[k]]) to = m;
+        if (to < 0) return false;
+        used[to] = true;
+        order[k] = c->panel[to];
+    }
+    for (int k = 0; k < first->npanel; k++) c->panel[k] = order[k];
+    return true;
+}
+
+// Variables behind the chains.
+static bool place_border(Band *b, Var *const *block, int nblock)
+{
+    for (int i = b->nchain; i < nblock; i++) {
+        if (block[i]->rank > 1 || block[i]->constraint != CONSTRAINT_NONE) return false;
+        b->offset[i] = b->border;
+        b->border = ex_add2(b->border, block[i]->rank ? block[i]->dim[0] : ex_num(1));
+    }
+    return true;
+}
+
+// How far apart elements along the chains lie that a term has together.
+static bool find_lag(Band *b, const BlockTerm *terms)
+{
+    for (const BlockTerm *t = terms; t; t = t->next) {
+        if (t->degree != 2) continue;
+        const int i = place_in(b->var, b->nchain, t->ref[0]->var), k = place_in(b->var, b->nchain, t->ref[1]->var);
+        if (i < 0 || k < 0) continue;
+        const ChainVar *c = &b->chain[i], *e = &b->chain[k];
+        for (int m = 0; m < c->npanel; m++)
+            if (t->ref[0]->args[c->panel[m]] != t->ref[1]->args[e->panel[m]]) return false;
+        int least, most;
+        if (!band_apart(t->ref[0]->args[c->along], t->ref[1]->args[e->along], &least, &most)) return false;
+        // whether it is the same element must not change with the distance
+        for (int m = 0; m < c->ninner && least < most && i == k; m++)
+            if (t->ref[0]->args[c->inner[m]] != t->ref[1]->args[c->inner[m]]) return false;
+        if (-least > b->lag) b->lag = -least;
+        if (most > b->lag) b->lag = most;
+    }
+    return true;
+}
+
 Band *band_of(Graph *g, Var *const *block, int nblock, int nchain, const BlockTerm *terms)
 {
     Kinds *kinds = NEW_N(g->arena, Kinds, nchain + 1);
@@ -150,60 +222,10 @@ Band *band_of(Graph *g, Var *const *block, int nblock, int nchain, const BlockTe
     b->chain = NEW_N(g->arena, ChainVar, nchain);
     b->width = b->border = ex_num(0);
     b->offset = NEW_N(g->arena, Expr *, nblock);
-    for (int i = 0; i < nchain; i++) {
-        ChainVar *c = &b->chain[i];
-        const Var *v = block[i];
-        Expr *size = ex_num(1);
-        for (int d = 0; d < v->rank; d++) {
-            if (kinds[i].of[d] == PANEL) c->panel[c->npanel++] = d;
-            else if (kinds[i].of[d] == ALONG) c->along = d;
-            else {
-                c->inner[c->ninner++] = d;
-                size = ex_mul2(size, v->dim[d]);
-            }
-        }
-        const Var *first = block[0];
-        if (c->npanel != b->chain[0].npanel || v->dim[c->along] != first->dim[b->chain[0].along]) return NULL;
-        b->offset[i] = b->width;
-        b->width = ex_add2(b->width, size);
-    }
-    for (int i = 1; i < nchain; i++) {  // panels in the order of the first variable's
-        ChainVar *c = &b->chain[i], *first = &b->chain[0];
-        bool used[MAX_RANK] = {false};
-        int to[MAX_RANK];
-        for (int k = 0; k < first->npanel; k++) {
-            to[k] = -1;
-            for (int m = 0; m < c->npanel && to[k] < 0; m++)
-                if (!used[m] && block[i]->dim[c->panel[m]] == block[0]->dim[first->panel[k]]) to[k] = m;
-            if (to[k] < 0) return NULL;
-            used[to[k]] = true;
-        }
-        int order[MAX_RANK];
-        for (int k = 0; k < first->npanel; k++) order[k] = c->panel[to[k]];
-        for (int k = 0; k < first->npanel; k++) c->panel[k] = order[k];
-    }
-    for (int i = nchain; i < nblock; i++) {
-        Expr *size = ex_num(1);
-        if (block[i]->rank > 1 || block[i]->constraint != CONSTRAINT_NONE) return NULL;
-        if (block[i]->rank) size = block[i]->dim[0];
-        b->offset[i] = b->border;
-        b->border = ex_add2(b->border, size);
-    }
-    for (const BlockTerm *t = terms; t; t = t->next) {
-        if (t->degree != 2) continue;
-        const int i = place_in(block, nchain, t->ref[0]->var), k = place_in(block, nchain, t->ref[1]->var);
-        if (i < 0 || k < 0) continue;
-        const ChainVar *c = &b->chain[i], *e = &b->chain[k];
-        for (int m = 0; m < c->npanel; m++)
-            if (t->ref[0]->args[c->panel[m]] != t->ref[1]->args[e->panel[m]]) return NULL;
-        int least, most;
-        if (!band_apart(t->ref[0]->args[c->along], t->ref[1]->args[e->along], &least, &most)) return NULL;
-        // whether it is the same element must not change with the distance
-        for (int m = 0; m < c->ninner && least < most && i == k; m++)
-            if (t->ref[0]->args[c->inner[m]] != t->ref[1]->args[c->inner[m]]) return NULL;
-        if (-least > b->lag) b->lag = -least;
-        if (most > b->lag) b->lag = most;
-    }
+    if (!place_chains(b, block, kinds)) return NULL;
+    for (int i = 1; i < nchain; i++)
+        if (!order_panels(&b->chain[i], block[i], &b->chain[0], block[0])) return NULL;
+    if (!place_border(b, block, nblock) || !find_lag(b, terms)) return NULL;
     b->length = block[0]->dim[b->chain[0].along];
     b->panels = ex_num(1);
     for (int m = 0; m < b->chain[0].npanel; m++) b->panels = ex_mul2(b->panels, block[0]->dim[b->chain[0].panel[m]]);

@@ -176,7 +176,16 @@ static Part *in_own_chain(Graph *g, const Conditional *c, Factor *f)
     return whole_factor(g, c, f, &(Mentions){.n = 1, .ref = &ref});
 }
 
-static Conditional *element_in(Graph *g, Var *v, const Reading enters, bool collapsed, bool scatter)
+// What is found about an element while its factors are looked at.
+typedef struct Finding {
+    Graph *g;
+    Conditional *c;
+    bool scatter, exact;  // it may have a family
+    bool others;          // a factor reads chains of a series beside the element's own
+    Apartness apart_by;
+} Finding;
+
+static Conditional *new_element(Graph *g, Var *v)
 {
     Conditional *c = NEW(g->arena, Conditional);
     c->var = v;
@@ -188,90 +197,111 @@ static Conditional *element_in(Graph *g, Var *v, const Reading enters, bool coll
     star->base = v->base;
     star->discrete = v->discrete;
     c->u = ex_ref(star, 0, NULL);
-    bool exact = v->constraint == CONSTRAINT_NONE || v->constraint == CONSTRAINT_ORDERED || v->constraint == CONSTRAINT_POSITIVE_ORDERED;
-    if (!exact) c->because = "its elements are constrained together";
-    Apartness apart_by = {0};
-    bool others = false;  // a factor reads chains of a series beside the element's own
-    for (int q = 0; q < enters.n; q++) {
-        Factor *written = enters.factor[q];
-        if (!factor_counts(written, v, collapsed) || !factor_mentions(written, v)) continue;
-        Factor *all = weighed(g, written, v);
-        Expr *closed = v->discrete || !through_series(all->log_density, v) ? NULL : in_closed_form(g, all->log_density, v);
-        if (closed) {
-            all = arena_copy(g->arena, all, sizeof *all);
-            all->log_density = closed;
-            c->closed = true;
-        }
-        Mentions m = {0};
-        find_mentions(g->arena, all->log_density, v, &m);
-        Factor *terms = through_series(all->log_density, v) ? all : apart(g, all, v, &m);
-        for (Factor *f = terms; f; f = terms == all ? NULL : f->next) {
-            if (terms != all) {
-                m = (Mentions){0};
-                find_mentions(g->arena, f->log_density, v, &m);
-            }
-            couple_elements(g->arena, c, f, &m, &apart_by);
-            const Var *series = through_series(f->log_density, v);
-            bool clean = !series && !m.partial && !m.too_many && !(m.dense && m.n > 1), meet = false;
-            for (int i = 0; i < m.n; i++)
-                for (int k = 0; k < i; k++) meet |= !never_same(m.ref[i], m.ref[k]);
-            clean &= !meet || (m.n <= MOST_THAT_MEET && !m.dense);
-            for (int i = 0; i < m.n && clean; i++)
-                for (int k = 0; k < m.ref[i]->nargs; k++) clean &= !ex_mentions(m.ref[i]->args[k], v);
-            Part *parts = NULL;
-            for (int i = 0; i < m.n && clean; i++) {
-                // Scattering needs elements that do not move while it is done.
-                Solved s = solve(g, c, meet ? where_they_meet(g, f, &m, i) : f, m.ref[i], scatter && m.n == 1);
-                if (!s.ok) {
-                    clean = false;
-                    break;
-                }
-                if (!stands_nowhere(s.part)) part_append(&parts, s.part);
-            }
-            if (!clean) {  // evaluate the whole factor, reading the state
-                c->whole = true;
-                exact = false;
-                c->nbatch = 0;
-                c->colours = 0;
-                if (series) {
-                    c->recursion = series;
-                    c->because = arena_printf(
-                        g->arena,
-                        series->sites->ode
-                            ? "it enters the differential equation of `%s` (line %d), which is solved again for each value that is tried"
-                            : "it enters the recursion of `%s` (line %d), which is computed again for each value that is tried",
-                        series->name, span_line(series->span));
-                    m = (Mentions){0};
-                }
-                if (!c->because && m.too_many)
-                    c->because =
-                        arena_printf(g->arena, "more than %d of its elements enter one factor (line %d)", MAX_MENTIONS, span_line(f->span));
-                if (!c->because)
-                    c->because = arena_printf(
-                        g->arena, "several of its elements enter one factor (line %d), and which of them is not known", span_line(f->span));
-                Part *own = series ? in_own_chain(g, c, f) : NULL;
-                others |= series && !own;
-                parts = own ? own : whole_factor(g, c, f, &m);
-            }
-            for (Part *p = parts; p; p = p->next) p->factor = written;
-            part_append(&c->density, parts);
-        }
+    return c;
+}
+
+// The parts of a factor that are the element's, from each of its mentions. False: they cannot be taken apart.
+static bool parts_of_mentions(const Finding *o, Factor *f, const Mentions *m, Part **parts)
+{
+    bool meet = false;
+    for (int i = 0; i < m->n; i++)
+        for (int k = 0; k < i; k++) meet |= !never_same(m->ref[i], m->ref[k]);
+    if (meet && (m->n > MOST_THAT_MEET || m->dense)) return false;
+    for (int i = 0; i < m->n; i++)
+        for (int k = 0; k < m->ref[i]->nargs; k++)
+            if (ex_mentions(m->ref[i]->args[k], o->c->var)) return false;
+    for (int i = 0; i < m->n; i++) {
+        // Scattering needs elements that do not move while it is done.
+        Solved s = solve(o->g, o->c, meet ? where_they_meet(o->g, f, m, i) : f, m->ref[i], o->scatter && m->n == 1);
+        if (!s.ok) return false;
+        if (!stands_nowhere(s.part)) part_append(parts, s.part);
     }
-    Series *chains = c->recursion && !others ? series_in_chains(g, v) : NULL;
+    return true;
+}
+
+// The whole factor is evaluated, reading the state; and why.
+static Part *taken_whole(Finding *o, Factor *f, const Mentions *m, const Var *series)
+{
+    Graph *g = o->g;
+    Conditional *c = o->c;
+    c->whole = true;
+    o->exact = false;
+    c->nbatch = 0;
+    c->colours = 0;
+    const Mentions none = {0};
+    if (series) {
+        c->recursion = series;
+        c->because = arena_printf(
+            g->arena,
+            series->sites->ode ? "it enters the differential equation of `%s` (line %d), which is solved again for each value that is tried"
+                               : "it enters the recursion of `%s` (line %d), which is computed again for each value that is tried",
+            series->name, span_line(series->span));
+        m = &none;
+    }
+    if (!c->because && m->too_many)
+        c->because = arena_printf(g->arena, "more than %d of its elements enter one factor (line %d)", MAX_MENTIONS, span_line(f->span));
+    if (!c->because)
+        c->because = arena_printf(g->arena, "several of its elements enter one factor (line %d), and which of them is not known",
+                                  span_line(f->span));
+    Part *own = series ? in_own_chain(g, c, f) : NULL;
+    o->others |= series && !own;
+    return own ? own : whole_factor(g, c, f, m);
+}
+
+// The parts of one factor, of each of its terms apart.
+static void add_factor(Finding *o, Factor *written)
+{
+    Graph *g = o->g;
+    Conditional *c = o->c;
+    Var *v = c->var;
+    Factor *all = weighed(g, written, v);
+    Expr *closed = v->discrete || !through_series(all->log_density, v) ? NULL : in_closed_form(g, all->log_density, v);
+    if (closed) {
+        all = arena_copy(g->arena, all, sizeof *all);
+        all->log_density = closed;
+        c->closed = true;
+    }
+    Mentions m = {0};
+    find_mentions(g->arena, all->log_density, v, &m);
+    Factor *terms = through_series(all->log_density, v) ? all : apart(g, all, v, &m);
+    for (Factor *f = terms; f; f = terms == all ? NULL : f->next) {
+        if (terms != all) {
+            m = (Mentions){0};
+            find_mentions(g->arena, f->log_density, v, &m);
+        }
+        couple_elements(g->arena, c, f, &m, &o->apart_by);
+        const Var *series = through_series(f->log_density, v);
+        const bool clean = !series && !m.partial && !m.too_many && !(m.dense && m.n > 1);
+        Part *parts = NULL;
+        if (!clean || !parts_of_mentions(o, f, &m, &parts)) parts = taken_whole(o, f, &m, series);
+        for (Part *p = parts; p; p = p->next) p->factor = written;
+        part_append(&c->density, parts);
+    }
+}
+
+static Conditional *element_in(Graph *g, Var *v, const Reading enters, bool collapsed, bool scatter)
+{
+    Conditional *c = new_element(g, v);
+    Finding o = {.g = g, .c = c, .scatter = scatter};
+    o.exact = v->constraint == CONSTRAINT_NONE || v->constraint == CONSTRAINT_ORDERED || v->constraint == CONSTRAINT_POSITIVE_ORDERED;
+    if (!o.exact) c->because = "its elements are constrained together";
+    for (int q = 0; q < enters.n; q++)
+        if (factor_counts(enters.factor[q], v, collapsed) && factor_mentions(enters.factor[q], v)) add_factor(&o, enters.factor[q]);
+    Series *chains = c->recursion && !o.others ? series_in_chains(g, v) : NULL;
     if (chains) {
         chains->chains = true;
         c->chain = ex_index(c->element[0]);
     }
     if (c->whole)  // every part reads the state then
         for (Part *p = c->density; p; p = p->next) p->value = ex_replace(p->value, c->u, c->current);
-    find_lattice(c, &apart_by);
-    if (!c->whole && !c->nbatch && !colours_of(c) && !apart_by.hidden && v->rank == 1 && known_from_data(v->dim[0]))
-        c->conflicts = apart_by.conflicts;
+    find_lattice(c, &o.apart_by);
+    if (!c->whole && !c->nbatch && !colours_of(c) && !o.apart_by.hidden && v->rank == 1 && known_from_data(v->dim[0]))
+        c->conflicts = o.apart_by.conflicts;
     if (v->discrete) {
         c->because = c->recursion ? c->because : "it is discrete";
         return c;
     }
-    if (exact) find_family(g, c);
+    if (o.exact) find_family(g, c);
     return c;
 }
 
@@ -444,6 +474,68 @@ Conditional *conditional_whole(Graph *g, Var *v, bool collapsed)
 
 // ---- arrays drawn whole: simplexes by log(x), covariance and precision matrices by log|X|, X, inverse(X) ----
 
+// The statistic of an array that a term reads: which natural parameter it belongs to, and which array.
+typedef struct ArrayStatistic {
+    int which;
+    const Expr *ref;
+    bool inverse, direct;
+} ArrayStatistic;
+
+static bool array_statistic(const Expr *r, bool simplex, ArrayStatistic *s)
+{
+    if (r->kind == EX_CALL && r->fn == (simplex ? FN_log : FN_log_determinant)) *s = (ArrayStatistic){.ref = r->args[0]};
+    else if (r->kind == EX_AT && !simplex) *s = (ArrayStatistic){.which = 1, .ref = r->args[0]->args[0], .inverse = true};
+    else if (r->kind == EX_REF && !simplex) *s = (ArrayStatistic){.which = 1, .ref = r, .direct = true};
+    else return false;
+    return true;
+}
+
+static Part *array_part(Graph *g, Factor *f, const Term *m, const ArrayStatistic *s)
+{
+    const Expr *r = m->ref[0];
+    Part *p = NEW(g->arena, Part);
+    *p = (Part){.factor = f, .scatter = true, .loops = {.guard = f->plates.guard}, .value = m->coefficient, .which = s->which};
+    int n = 0;
+    for (int k = 0; k < s->ref->nargs; k++) p->target[n++] = s->ref->args[k];
+    if (r->kind == EX_AT)
+        for (int k = 1; k < r->nargs; k++) p->target[n++] = r->args[k];
+    for (int k = 0; k < f->plates.n; k++) p->loops.index[p->loops.n++] = f->plates.index[k];
+    for (int k = 0; k < m->loops.n; k++) p->loops.index[p->loops.n++] = m->loops.index[k];
+    return p;
+}
+
+// Statistics and their coefficients in a factor, added if `adds`; false, and why: it has none of a family.
+static bool array_parts(Graph *g, Conditional *c, Factor *f, ArrayStatistic *all, bool adds)
+{
+    const Var *v = c->var, *series = through_series(f->log_density, v);
+    if (series) {
+        c->because = arena_printf(g->arena,
+                                  series->sites->ode ? "it enters the differential equation of `%s` (line %d)"
+                                                     : "it enters the recursion of `%s` (line %d)",
+                                  series->name, span_line(series->span));
+        return false;
+    }
+    Terms t = polynomial(g->arena, f->log_density, &(Unknowns){&c->var, 1, true}, 1);
+    if (t.failed) {
+        c->because = terms_because(g->arena, &t, "is not linear in its statistics", f->span);
+        return false;
+    }
+    for (int i = 0; i < t.n; i++) {
+        const Term *m = &t.term[i];
+        ArrayStatistic s;
+        if (m->degree == 0) continue;
+        if (!array_statistic(m->ref[0], v->constraint == CONSTRAINT_SIMPLEX, &s)) {
+            c->because = arena_printf(g->arena, "`%s` (line %d) is not among a family's statistics", ex_quote(g->arena, m->ref[0]),
+                                      span_line(f->span));
+            return false;
+        }
+        all->inverse |= s.inverse;
+        all->direct |= s.direct;
+        if (adds) part_append(&c->natural, array_part(g, f, m, &s));
+    }
+    return true;
+}
+
 Conditional *conditional_array(Graph *g, Var *v)
 {
     Conditional *c = NEW(g->arena, Conditional);
@@ -458,68 +550,18 @@ Conditional *conditional_array(Graph *g, Var *v)
     int core = simplex ? 1 : 2;
     c->nbatch = v->rank - core;
     c->because = "no family of arrays has its statistics";
-    bool inverse = false, direct = false;
+    ArrayStatistic all = {0};
     const Reading enters = factors_of(g, v);
-    for (int pass = 0; pass < 2; pass++)
+    for (int pass = 0; pass < 2; pass++)  // all have to fit before the first is added
         for (int q = 0; q < enters.n; q++) {
             Factor *f = enters.factor[q];
-            if (!factor_counts(f, v, false) || !factor_mentions(f, v)) continue;
-            const Var *series = through_series(f->log_density, v);
-            if (series) {
-                c->because = arena_printf(g->arena,
-                                          series->sites->ode ? "it enters the differential equation of `%s` (line %d)"
-                                                             : "it enters the recursion of `%s` (line %d)",
-                                          series->name, span_line(series->span));
-                return c;
-            }
-            Terms t = polynomial(g->arena, f->log_density, &(Unknowns){&v, 1, true}, 1);
-            if (t.failed) {
-                c->because = terms_because(g->arena, &t, "is not linear in its statistics", f->span);
-                return c;
-            }
-            for (int i = 0; i < t.n; i++) {
-                Term *m = &t.term[i];
-                if (m->degree == 0) continue;
-                Expr *r = m->ref[0], *ref;
-                int which;
-                Part *p = NEW(g->arena, Part);
-                *p = (Part){.factor = f, .scatter = true, .loops = m->loops, .value = m->coefficient};
-                if (r->kind == EX_CALL && r->fn == FN_log && simplex) {
-                    which = 0;
-                    ref = r->args[0];
-                } else if (r->kind == EX_CALL && r->fn == FN_log_determinant && !simplex) {
-                    which = 0;
-                    ref = r->args[0];
-                } else if (r->kind == EX_AT && !simplex) {
-                    which = 1;
-                    inverse = true;
-                    ref = r->args[0]->args[0];
-                } else if (r->kind == EX_REF && !simplex) {
-                    which = 1;
-                    direct = true;
-                    ref = r;
-                } else {
-                    c->because = arena_printf(g->arena, "`%s` (line %d) is not among a family's statistics", ex_quote(g->arena, r),
-                                              span_line(f->span));
-                    return c;
-                }
-                p->which = which;
-                int n = 0;
-                for (int k = 0; k < ref->nargs; k++) p->target[n++] = ref->args[k];
-                if (r->kind == EX_AT)
-                    for (int k = 1; k < r->nargs; k++) p->target[n++] = r->args[k];
-                Loops own = m->loops;
-                p->loops = (Loops){.guard = f->plates.guard};
-                for (int k = 0; k < f->plates.n; k++) p->loops.index[p->loops.n++] = f->plates.index[k];
-                for (int k = 0; k < own.n; k++) p->loops.index[p->loops.n++] = own.index[k];
-                if (pass == 1) part_append(&c->natural, p);
-            }
+            if (factor_counts(f, v, false) && factor_mentions(f, v) && !array_parts(g, c, f, &all, pass == 1)) return c;
         }
-    if (inverse && direct) {
+    if (all.inverse && all.direct) {
         c->because = "both it and its inverse enter";
         return c;
     }
-    const char *name = simplex ? "dirichlet" : inverse ? "inv_wishart" : "wishart";
+    const char *name = simplex ? "dirichlet" : all.inverse ? "inv_wishart" : "wishart";
     c->family = library_family(g->stdlib, intern(name));
     c->nnatural = simplex ? 1 : 2;
     if (v->constraint == CONSTRAINT_CORRELATION || v->constraint == CONSTRAINT_CHOLESKY_CORR || v->constraint == CONSTRAINT_CHOLESKY_COV)

@@ -192,77 +192,83 @@ static Expr *take_bounds(Graph *g, Conditional *c, const Part *part, bool *ok)
     return rest;
 }
 
-// The parts of the density by the statistics of the smallest family that has all of them; what stands in the way is c->because.
-void find_family(Graph *g, Conditional *c)
+// All statistics of the density, each once, bounds taken out of it. Scattered parts are summed before elements are drawn: allowed if
+// elements are independent. False: one enters a bound otherwise than alone.
+static bool all_statistics(Graph *g, Conditional *c, Statistics *all)
 {
-    const Var *v = c->var;
-    // Scattered parts are summed before elements are drawn: allowed if elements are independent.
-    Statistics all = {0};
     bool ok = true;
     for (Part *p = c->density; p; p = p->next) {
         Expr *rest = take_bounds(g, c, p, &ok);
         Statistics s = statistics(g->arena, rest, c->u);
         for (int i = 0; i < s.n; i++) {
             bool seen = false;
-            for (int k = 0; k < all.n; k++) seen |= all.item[k].statistic == s.item[i].statistic;
+            for (int k = 0; k < all->n; k++) seen |= all->item[k].statistic == s.item[i].statistic;
             if (seen) continue;
-            if (all.n == MAX_STATISTICS) {
-                all.many = true;
+            if (all->n == MAX_STATISTICS) {
+                all->many = true;
                 break;
             }
-            ROOM(g->arena, all.item, all.n, all.size);
-            all.item[all.n++] = s.item[i];
+            ROOM(g->arena, all->item, all->n, all->size);
+            all->item[all->n++] = s.item[i];
         }
-        all.many |= s.many;
+        all->many |= s.many;
     }
-    if (!ok) {
-        c->because = "it enters a bound other than alone";
-        return;
+    return ok;
+}
+
+static const char *why_no_family(Graph *g, const Conditional *c, const Statistics *all)
+{
+    char *text = arena_strdup(g->arena, "");
+    for (int i = 0; i < all->n; i++) {  // a line of them
+        const char *statistic = ex_quote(g->arena, ex_replace(all->item[i].statistic, c->u, c->current));
+        const bool fits = strlen(text) + strlen(statistic) < 100 || i == 0;
+        text = arena_printf(g->arena, "%s%s%s", text, i ? ", " : "", fits ? statistic : "...");
+        if (!fits) break;
     }
-    if (all.many) {
+    if (all->n == 0) return arena_strdup(g->arena, "nothing in the model makes it proper on its support");
+    return arena_printf(g->arena, "no family has the statistics { %s }%s", text,
+                        c->bounds || isfinite(c->var->lower_number) || isfinite(c->var->upper_number) ? " on its support" : "");
+}
+
+// The coefficients of a part, with the natural parameters that they belong to.
+static void take_natural(Graph *g, Conditional *c, Part *p)
+{
+    bool dummy = true;
+    Part *keep = c->bounds;
+    Statistics s = statistics(g->arena, take_bounds(g, c, p, &dummy), c->u);
+    c->bounds = keep;
+    int which[MAX_STATISTICS];
+    Conditional scratch = *c;
+    family_matches(g, c->family, c->power, c->u, &s, which, &scratch);
+    for (int i = 0; i < s.n; i++) {
+        int k = which[i];
+        if (k == BASE_MEASURE) continue;
+        if (k < 0) {  // another part brought the base measure
+            const Natural *n = c->family->natural;
+            for (k = 0; n; n = n->next, k++)
+                if (family_statistic(g, c->family, n, c->power, c->u) == s.item[i].statistic) break;
+            if (!n) continue;
+        }
+        Part *q = NEW(g->arena, Part);
+        *q = *p;
+        q->next = NULL;
+        q->which = k;
+        q->value = s.item[i].coefficient;
+        part_append(&c->natural, q);
+    }
+}
+
+// The parts of the density by the statistics of the smallest family that has all of them; what stands in the way is c->because.
+void find_family(Graph *g, Conditional *c)
+{
+    Statistics all = {0};
+    if (!all_statistics(g, c, &all)) c->because = "it enters a bound other than alone";
+    else if (all.many)
         c->because = arena_printf(g->arena, "it has more than %d statistics, or coefficients of theirs are too long to be written out",
                                   MAX_STATISTICS);
-        return;
-    }
-    if (!recognise(g, c, &all)) {
-        char *text = arena_strdup(g->arena, "");
-        for (int i = 0; i < all.n; i++) {  // a line of them
-            const char *statistic = ex_quote(g->arena, ex_replace(all.item[i].statistic, c->u, c->current));
-            const bool fits = strlen(text) + strlen(statistic) < 100 || i == 0;
-            text = arena_printf(g->arena, "%s%s%s", text, i ? ", " : "", fits ? statistic : "...");
-            if (!fits) break;
-        }
-        c->because = all.n == 0
-                         ? arena_strdup(g->arena, "nothing in the model makes it proper on its support")
-                         : arena_printf(g->arena, "no family has the statistics { %s }%s", text,
-                                        c->bounds || isfinite(v->lower_number) || isfinite(v->upper_number) ? " on its support" : "");
-        return;
-    }
-    for (Part *p = c->density; p; p = p->next) {
-        bool dummy = true;
-        Part *keep = c->bounds;
-        Statistics s = statistics(g->arena, take_bounds(g, c, p, &dummy), c->u);
-        c->bounds = keep;
-        int which[MAX_STATISTICS];
-        Conditional scratch = *c;
-        family_matches(g, c->family, c->power, c->u, &s, which, &scratch);
-        for (int i = 0; i < s.n; i++) {
-            int k = which[i];
-            if (k == BASE_MEASURE) continue;
-            if (k < 0) {  // another part brought the base measure
-                const Natural *n = c->family->natural;
-                for (k = 0; n; n = n->next, k++)
-                    if (family_statistic(g, c->family, n, c->power, c->u) == s.item[i].statistic) break;
-                if (!n) continue;
-            }
-            Part *q = NEW(g->arena, Part);
-            *q = *p;
-            q->next = NULL;
-            q->which = k;
-            q->value = s.item[i].coefficient;
-            part_append(&c->natural, q);
-        }
-    }
+    else if (!recognise(g, c, &all)) c->because = why_no_family(g, c, &all);
+    else
+        for (Part *p = c->density; p; p = p->next) take_natural(g, c, p);
 }
 
 // The statistics of a family, of the element u: what its natural parameters multiply.

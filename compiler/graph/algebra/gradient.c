@@ -193,6 +193,25 @@ static Expr *with_indices(Expr *e, Index *const *from, Index *const *to, int n)
     return e;
 }
 
+// Added to a term of the same element over the same loops with the same weight; false: there is none.
+static bool merged(Reverse *r, const Derivative *d)
+{
+    for (Derivative *q = r->first; q; q = q->next) {
+        bool same = q->ref == d->ref && q->weight == d->weight && q->loops.n == d->loops.n;
+        for (int i = 0; i < d->loops.n && same; i++) same = q->loops.index[i] == d->loops.index[i];
+        if (!same) continue;
+        q->rest = adjoint_plus(q->rest, d->rest);
+        if (q->inner == d->inner && d->inner) q->last = adjoint_plus(q->last, d->last);
+        else q->inner = NULL;
+        if (!q->inner) {
+            q->last = q->rest;
+            q->ninner = 0;
+        }
+        return true;
+    }
+    return false;
+}
+
 // Terms of one element over the same loops with the same weight become one. A sum whose index the element does not have is a part of
 // `rest`.
 static void leaf(Reverse *r, Scope *s, Expr *ref, Expr *adjoint)
@@ -248,19 +267,7 @@ static void leaf(Reverse *r, Scope *s, Expr *ref, Expr *adjoint)
         d.rest = choice_of(when_chosen(d.weight), d.rest, ex_num(0));
         d.inner = NULL;
     }
-    for (Derivative *q = r->first; q; q = q->next) {
-        bool same = q->ref == d.ref && q->weight == d.weight && q->loops.n == d.loops.n;
-        for (int i = 0; i < d.loops.n && same; i++) same = q->loops.index[i] == d.loops.index[i];
-        if (!same) continue;
-        q->rest = adjoint_plus(q->rest, d.rest);
-        if (q->inner == d.inner && d.inner) q->last = adjoint_plus(q->last, d.last);
-        else q->inner = NULL;
-        if (!q->inner) {
-            q->last = q->rest;
-            q->ninner = 0;
-        }
-        return;
-    }
+    if (merged(r, &d)) return;
     if (!d.inner) d.last = d.rest;
     *r->last = arena_copy(r->g->arena, &d, sizeof d);
     r->last = &(*r->last)->next;

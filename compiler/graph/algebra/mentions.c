@@ -121,11 +121,64 @@ static Expr *isolate(Expr *e, void *with)
     return ex_add2(e, term);
 }
 
+// Subscripts of a mention, solved for the plates: what replaces the index of each.
+typedef struct Solving {
+    Expr *from[MAX_RANK * 2], *to[MAX_RANK * 2];
+    int n;
+    bool taken[2 * MAX_RANK];
+    Expr *guard, *equal;  // where the solutions lie inside; subscripts that are compared
+    bool gather;          // one of these moves
+} Solving;
+
+static void solve_subscripts(const Conditional *c, const Factor *f, const Expr *ref, Solving *s)
+{
+    const Var *v = c->var;
+    for (int k = 0; k < v->rank; k++) {
+        Expr *e = ref->args[k], *key = ex_index(c->element[k]);
+        int plate;
+        double shift;
+        if (e->kind == EX_INDEX && e->index->height > 0) continue;  // the sum's own index: solved by isolate
+        if (plate_shift(&f->plates, e, &plate, &shift) && !s->taken[plate]) {
+            s->taken[plate] = true;
+            Index *i = f->plates.index[plate];
+            Expr *value = ex_add2(key, ex_num(-shift));
+            s->from[s->n] = ex_index(i);
+            s->to[s->n++] = value;
+            if (!(ex_is_num(i->lo, 1) && shift == 0)) s->guard = ex_both(s->guard, ex_call2("<=", i->lo, value));
+            if (!(i->hi == v->dim[k] && shift == 0)) s->guard = ex_both(s->guard, ex_call2("<=", value, i->hi));
+        } else {
+            bool varies = ex_unknown(e);
+            for (int m = 0; m < f->plates.n; m++) varies |= ex_mentions_index(e, f->plates.index[m]);
+            s->gather |= varies;
+            s->equal = ex_both(s->equal, ex_call2("==", e, key));
+        }
+    }
+}
+
+// The plates that remain are loops; their indices get fresh ranges if these mention a solved plate.
+static void loops_left(const Factor *f, Solving *s, Loops *loops)
+{
+    for (int m = 0; m < f->plates.n; m++) {
+        if (s->taken[m]) continue;
+        Index *i = f->plates.index[m];
+        Expr *lo = i->lo, *hi = i->hi;
+        for (int k = 0; k < s->n; k++) {
+            lo = ex_replace(lo, s->from[k], s->to[k]);
+            hi = ex_replace(hi, s->from[k], s->to[k]);
+        }
+        if (lo != i->lo || hi != i->hi) {
+            Index *j = index_new(i->name, lo, hi);
+            s->from[s->n] = ex_index(i);
+            s->to[s->n++] = ex_index(j);
+            i = j;
+        }
+        loops->index[loops->n++] = i;
+    }
+}
+
 Solved solve(Graph *g, Conditional *c, Factor *f, Expr *ref, bool scatter_allowed)
 {
-    Var *v = c->var;
-    Loops p = f->plates;
-    Expr *e = f->log_density, *guard = p.guard;
+    Expr *e = f->log_density;
     Solved out = {.ok = true};
     if (has_bound_index(ref)) {
         Isolate is = {.arena = g->arena, .c = c, .ref = ref};
@@ -135,66 +188,27 @@ Solved solve(Graph *g, Conditional *c, Factor *f, Expr *ref, bool scatter_allowe
             return out;
         }
     } else e = both_replaced(c, e, ref);
-    Expr *from[MAX_RANK * 2], *to[MAX_RANK * 2];
-    int n = 0;
-    bool taken[2 * MAX_RANK] = {false};
-    Expr *equal = NULL;
-    for (int k = 0; k < v->rank; k++) {
-        Expr *s = ref->args[k], *key = ex_index(c->element[k]);
-        int plate;
-        double shift;
-        if (s->kind == EX_INDEX && s->index->height > 0) continue;  // the sum's own index: solved by isolate
-        if (plate_shift(&f->plates, s, &plate, &shift) && !taken[plate]) {
-            taken[plate] = true;
-            Index *i = f->plates.index[plate];
-            Expr *value = ex_add2(key, ex_num(-shift));
-            from[n] = ex_index(i);
-            to[n++] = value;
-            if (!(ex_is_num(i->lo, 1) && shift == 0)) guard = ex_both(guard, ex_call2("<=", i->lo, value));
-            if (!(i->hi == v->dim[k] && shift == 0)) guard = ex_both(guard, ex_call2("<=", value, i->hi));
-        } else {
-            bool varies = ex_unknown(s);
-            for (int m = 0; m < f->plates.n; m++) varies |= ex_mentions_index(s, f->plates.index[m]);
-            if (varies) out.gather = true;
-            equal = ex_both(equal, ex_call2("==", s, key));
-        }
-    }
-    Part *part = NEW(g->arena, Part);
+    Solving s = {.guard = f->plates.guard};
+    solve_subscripts(c, f, ref, &s);
+    out.gather = s.gather;
+    Part *part = out.part = NEW(g->arena, Part);
     *part = (Part){.factor = f};
     if (out.gather && scatter_allowed) {  // loop over the whole factor and add to the element it names
         part->scatter = true;
         part->loops = (Loops){.guard = f->plates.guard};
         for (int m = 0; m < f->plates.n; m++) part->loops.index[part->loops.n++] = f->plates.index[m];
-        for (int k = 0; k < v->rank; k++) part->target[k] = ref->args[k];
+        for (int k = 0; k < c->var->rank; k++) part->target[k] = ref->args[k];
         part->value = e;
-        out.part = part;
         return out;
     }
-    guard = ex_both(guard, equal);
-    // Substitute; indices of the plates that remain get fresh ranges if these mention a solved plate.
-    for (int m = 0; m < p.n; m++) {
-        if (taken[m]) continue;
-        Index *i = p.index[m];
-        Expr *lo = i->lo, *hi = i->hi;
-        for (int k = 0; k < n; k++) {
-            lo = ex_replace(lo, from[k], to[k]);
-            hi = ex_replace(hi, from[k], to[k]);
-        }
-        if (lo != i->lo || hi != i->hi) {
-            Index *j = index_new(i->name, lo, hi);
-            from[n] = ex_index(i);
-            to[n++] = ex_index(j);
-            i = j;
-        }
-        part->loops.index[part->loops.n++] = i;
-    }
-    for (int k = 0; k < n; k++) {
-        e = ex_replace(e, from[k], to[k]);
-        if (guard) guard = ex_replace(guard, from[k], to[k]);
+    Expr *guard = ex_both(s.guard, s.equal);
+    loops_left(f, &s, &part->loops);
+    for (int k = 0; k < s.n; k++) {
+        e = ex_replace(e, s.from[k], s.to[k]);
+        if (guard) guard = ex_replace(guard, s.from[k], s.to[k]);
     }
     part->loops.guard = condition_left(guard);
     part->value = e;
-    out.part = part;
     return out;
 }
 

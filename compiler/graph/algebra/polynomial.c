@@ -84,6 +84,97 @@ static Terms product(Arena *a, Terms x, Terms y, int most, Expr *whole)
     return out;
 }
 
+// What is free of unknowns stays one coefficient: (y - c)^2 is not expanded.
+static Terms expand_add(Arena *a, Expr *e, const Unknowns *in, int most)
+{
+    Terms out = {0};
+    Expr **rest = NEW_N(a, Expr *, e->nargs);
+    int nrest = 0;
+    for (int i = 0; i < e->nargs; i++) {
+        if (!mentions(e->args[i], in)) {
+            rest[nrest++] = e->args[i];
+            continue;
+        }
+        Terms t = expand(a, e->args[i], in, most);
+        if (t.failed) return t;
+        for (int k = 0; k < t.n; k++) push(a, &out, t.term[k]);
+    }
+    if (nrest) push(a, &out, (Term){.coefficient = ex_add(nrest, rest)});
+    return out;
+}
+
+static Terms expand_mul(Arena *a, Expr *e, const Unknowns *in, int most)
+{
+    Terms out = {0};
+    push(a, &out, (Term){.coefficient = ex_num(1)});
+    for (int i = 0; i < e->nargs; i++) {
+        Terms t = expand(a, e->args[i], in, most);
+        if (t.failed) return t;
+        out = product(a, out, t, most, e);
+        if (out.failed) return out;
+    }
+    return out;
+}
+
+static Terms expand_pow(Arena *a, Expr *e, const Unknowns *in, int most)
+{
+    Terms out = {0};
+    if (e->number != floor(e->number) || e->number < 1 || e->number > 4) return fail(e);
+    const int r = (int)e->number;
+    push(a, &out, (Term){.coefficient = ex_num(1)});
+    for (int i = 0; i < r; i++) {  // each factor opens its own sums
+        opening = i;
+        Terms t = expand(a, e->args[0], in, most);
+        opening = 0;
+        if (t.failed) return t;
+        out = product(a, out, t, most, e);
+        if (out.failed) return out;
+    }
+    return out;
+}
+
+// A sum stays in the coefficient if no unknown is read at its index; else it is a loop of the term.
+static Terms expand_sum(Arena *a, Expr *e, const Unknowns *in, int most)
+{
+    Terms out = {0};
+    if (e->fn != FN_sum || mentions(e->args[0], in) || mentions(e->args[1], in)) return fail(e);
+    const char *name = opening ? intern(arena_printf(a, "%s%d", e->index->name, opening + 1)) : e->index->name;
+    Index *j = index_new(name, e->args[0], e->args[1]);
+    Terms t = expand(a, ex_open(e, j), in, most);
+    if (t.failed) return t;
+    for (int k = 0; k < t.n; k++) {
+        Term s = t.term[k];
+        bool in_refs = false;
+        for (int m = 0; m < s.degree; m++) in_refs |= ex_mentions_index(s.ref[m], j);
+        for (int m = 0; m < s.loops.n; m++)
+            in_refs |= ex_mentions_index(s.loops.index[m]->lo, j) || ex_mentions_index(s.loops.index[m]->hi, j);
+        if (in_refs) {
+            for (int m = s.loops.n++; m > 0; m--) s.loops.index[m] = s.loops.index[m - 1];
+            s.loops.index[0] = j;
+        } else s.coefficient = ex_reduce("sum", j, j->lo, j->hi, s.coefficient);
+        push(a, &out, s);
+    }
+    return out;
+}
+
+static Terms expand_choice(Arena *a, Expr *e, const Unknowns *in, int most)
+{
+    Terms out = {0};
+    if (e->fn != FN_if_else || mentions(e->args[0], in)) return fail(e);
+    for (int side = 1; side <= 2; side++) {
+        Terms t = expand(a, e->args[side], in, most);
+        if (t.failed) return t;
+        for (int k = 0; k < t.n; k++) {
+            Term s = t.term[k];
+            s.coefficient = side == 1 ? ex_call3("if_else", e->args[0], s.coefficient, ex_num(0))
+                                      : ex_call3("if_else", e->args[0], ex_num(0), s.coefficient);
+            push(a, &out, s);
+        }
+        if (out.n > MOST_CHOSEN) return fail_long(e);
+    }
+    return out;
+}
+
 static Terms expand(Arena *a, Expr *e, const Unknowns *in, int most)
 {
     Terms out = {0};
@@ -97,80 +188,11 @@ static Terms expand(Arena *a, Expr *e, const Unknowns *in, int most)
         return out;
     }
     switch (e->kind) {
-    case EX_ADD: {
-        Expr **rest = NEW_N(a, Expr *, e->nargs);  // what is free of unknowns stays one coefficient: (y - c)^2 is not expanded
-        int nrest = 0;
-        for (int i = 0; i < e->nargs; i++) {
-            if (!mentions(e->args[i], in)) {
-                rest[nrest++] = e->args[i];
-                continue;
-            }
-            Terms t = expand(a, e->args[i], in, most);
-            if (t.failed) return t;
-            for (int k = 0; k < t.n; k++) push(a, &out, t.term[k]);
-        }
-        if (nrest) push(a, &out, (Term){.coefficient = ex_add(nrest, rest)});
-        return out;
-    }
-    case EX_MUL:
-        push(a, &out, (Term){.coefficient = ex_num(1)});
-        for (int i = 0; i < e->nargs; i++) {
-            Terms t = expand(a, e->args[i], in, most);
-            if (t.failed) return t;
-            out = product(a, out, t, most, e);
-            if (out.failed) return out;
-        }
-        return out;
-    case EX_POW: {
-        if (e->number != floor(e->number) || e->number < 1 || e->number > 4) return fail(e);
-        const int r = (int)e->number;
-        push(a, &out, (Term){.coefficient = ex_num(1)});
-        for (int i = 0; i < r; i++) {  // each factor opens its own sums
-            opening = i;
-            Terms t = expand(a, e->args[0], in, most);
-            opening = 0;
-            if (t.failed) return t;
-            out = product(a, out, t, most, e);
-            if (out.failed) return out;
-        }
-        return out;
-    }
-    case EX_REDUCE: {
-        if (e->fn != FN_sum || mentions(e->args[0], in) || mentions(e->args[1], in)) return fail(e);
-        const char *name = opening ? intern(arena_printf(a, "%s%d", e->index->name, opening + 1)) : e->index->name;
-        Index *j = index_new(name, e->args[0], e->args[1]);
-        Terms t = expand(a, ex_open(e, j), in, most);
-        if (t.failed) return t;
-        for (int k = 0; k < t.n; k++) {
-            Term s = t.term[k];
-            bool in_refs = false;
-            for (int m = 0; m < s.degree; m++) in_refs |= ex_mentions_index(s.ref[m], j);
-            for (int m = 0; m < s.loops.n; m++)
-                in_refs |= ex_mentions_index(s.loops.index[m]->lo, j) || ex_mentions_index(s.loops.index[m]->hi, j);
-            if (in_refs) {
-                for (int m = s.loops.n++; m > 0; m--) s.loops.index[m] = s.loops.index[m - 1];
-                s.loops.index[0] = j;
-            } else s.coefficient = ex_reduce("sum", j, j->lo, j->hi, s.coefficient);
-            push(a, &out, s);
-        }
-        return out;
-    }
-    case EX_CALL:
-        if (e->fn == FN_if_else && !mentions(e->args[0], in)) {
-            for (int side = 1; side <= 2; side++) {
-                Terms t = expand(a, e->args[side], in, most);
-                if (t.failed) return t;
-                for (int k = 0; k < t.n; k++) {
-                    Term s = t.term[k];
-                    s.coefficient = side == 1 ? ex_call3("if_else", e->args[0], s.coefficient, ex_num(0))
-                                              : ex_call3("if_else", e->args[0], ex_num(0), s.coefficient);
-                    push(a, &out, s);
-                }
-                if (out.n > MOST_CHOSEN) return fail_long(e);
-            }
-            return out;
-        }
-        return fail(e);
+    case EX_ADD: return expand_add(a, e, in, most);
+    case EX_MUL: return expand_mul(a, e, in, most);
+    case EX_POW: return expand_pow(a, e, in, most);
+    case EX_REDUCE: return expand_sum(a, e, in, most);
+    case EX_CALL: return expand_choice(a, e, in, most);
     case EX_NUM:
     case EX_REF:
     case EX_INDEX:
@@ -454,6 +476,77 @@ static bool by_answers(Arena *a, Expr *e, Expr *u, int deep, Statistics *out)
     return true;
 }
 
+// c times the statistics of e, in `out`: with a condition that is free of u before each coefficient.
+static void gather_where(Arena *a, Statistics *out, Expr *where, Expr *e, Expr *u, bool holds)
+{
+    const Statistics s = take_apart(a, e, u);
+    for (int k = 0; k < s.n; k++)
+        gather(a, out, s.item[k].statistic,
+               holds ? ex_call3("if_else", where, s.item[k].coefficient, ex_num(0))
+                     : ex_call3("if_else", where, ex_num(0), s.item[k].coefficient));
+}
+
+// A sum whose statistics are the same in each term: false if they are not.
+static bool sum_apart(Arena *a, Expr *e, Expr *u, Statistics *out)
+{
+    if (e->fn != FN_sum || contains(e->args[0], u) || contains(e->args[1], u)) return false;
+    Index *j = index_new(e->index->name, e->args[0], e->args[1]);
+    const Statistics s = take_apart(a, ex_open(e, j), u);
+    for (int k = 0; k < s.n; k++)
+        if (ex_mentions_index(s.item[k].statistic, j)) return false;
+    for (int k = 0; k < s.n; k++) gather(a, out, s.item[k].statistic, ex_reduce("sum", j, j->lo, j->hi, s.item[k].coefficient));
+    return true;
+}
+
+// log(1 - z p) = log(1 - p) where z = 1, and 0 where z = 0
+static bool log1m_apart(Arena *a, const Expr *product, Expr *u, Statistics *out)
+{
+    Expr *rest = ex_num(1), *where = NULL;
+    for (int i = 0; i < product->nargs; i++) {
+        Expr *f = product->args[i];
+        Expr *yes = !contains(f, u) && is_yes_no(f) ? ex_call2("!=", f, ex_num(0)) : NULL;
+        if (yes) where = where ? ex_call2("&&", where, yes) : yes;
+        else rest = ex_mul2(rest, f);
+    }
+    if (where) gather_where(a, out, where, ex_call1("log1m", rest), u, true);
+    return where != NULL;
+}
+
+// cos(u - m) = cos(u) cos(m) + sin(u) sin(m)
+static bool angle_apart(Arena *a, const Expr *e, Expr *u, Statistics *out)
+{
+    Expr *rest = ex_sub(e->args[0], u), *minus = ex_add2(e->args[0], u);
+    const bool cosine = e->name[0] == 'c', plus = !contains(rest, u);
+    if (!plus) rest = ex_neg(minus);  // (m - u) = -(u - m)
+    if (contains(rest, u)) return false;
+    Expr *c = ex_call1("cos", rest), *s = ex_call1("sin", rest), *sign = ex_num(plus ? 1 : -1);
+    if (cosine) {
+        gather(a, out, ex_call1("cos", u), c);
+        gather(a, out, ex_call1("sin", u), ex_neg(s));
+    } else {
+        gather(a, out, ex_call1("sin", u), ex_mul2(sign, c));
+        gather(a, out, ex_call1("cos", u), ex_mul2(sign, s));
+    }
+    return true;
+}
+
+static bool call_apart(Arena *a, Expr *e, Expr *u, Statistics *out)
+{
+    if (e->fn == FN_if_else && !contains(e->args[0], u)) {
+        for (int side = 1; side <= 2; side++) gather_where(a, out, e->args[0], e->args[side], u, side == 1);
+        return true;
+    }
+    const bool sum = e->args[0]->kind == EX_ADD;
+    if ((e->fn == FN_log || e->fn == FN_log1m) && sum && yes_no_in(e->args[0], u)) {
+        const bool before = too_many;
+        if (by_answers(a, e, u, 0, out)) return true;
+        too_many = before;
+        *out = (Statistics){0};
+    }
+    if (e->fn == FN_log1m && e->args[0]->kind == EX_MUL) return log1m_apart(a, e->args[0], u, out);
+    return (e->fn == FN_cos || e->fn == FN_sin) && sum && angle_apart(a, e, u, out);
+}
+
 static Statistics take_apart(Arena *a, Expr *e, Expr *u)
 {
     Statistics out = {0};
@@ -486,65 +579,10 @@ static Statistics take_apart(Arena *a, Expr *e, Expr *u)
         }
         break;
     case EX_REDUCE:
-        if (e->fn == FN_sum && !contains(e->args[0], u) && !contains(e->args[1], u)) {
-            Index *j = index_new(e->index->name, e->args[0], e->args[1]);
-            Statistics s = take_apart(a, ex_open(e, j), u);
-            bool clean = true;
-            for (int k = 0; k < s.n; k++) clean &= !ex_mentions_index(s.item[k].statistic, j);
-            if (!clean) break;
-            for (int k = 0; k < s.n; k++) gather(a, &out, s.item[k].statistic, ex_reduce("sum", j, j->lo, j->hi, s.item[k].coefficient));
-            return out;
-        }
+        if (sum_apart(a, e, u, &out)) return out;
         break;
     case EX_CALL:
-        if (e->fn == FN_if_else && !contains(e->args[0], u)) {
-            for (int side = 1; side <= 2; side++) {
-                Statistics s = take_apart(a, e->args[side], u);
-                for (int k = 0; k < s.n; k++)
-                    gather(a, &out, s.item[k].statistic,
-                           side == 1 ? ex_call3("if_else", e->args[0], s.item[k].coefficient, ex_num(0))
-                                     : ex_call3("if_else", e->args[0], ex_num(0), s.item[k].coefficient));
-            }
-            return out;
-        }
-        if ((e->fn == FN_log || e->fn == FN_log1m) && e->args[0]->kind == EX_ADD && yes_no_in(e->args[0], u)) {
-            Statistics s;
-            const bool before = too_many;
-            if (by_answers(a, e, u, 0, &s)) return s;
-            too_many = before;
-        }
-        if (e->fn == FN_log1m && e->args[0]->kind == EX_MUL) {  // log(1 - z p) = log(1 - p) where z = 1, and 0 where z = 0
-            Expr *rest = ex_num(1), *where = NULL;
-            for (int i = 0; i < e->args[0]->nargs; i++) {
-                Expr *f = e->args[0]->args[i];
-                Expr *yes = !contains(f, u) && is_yes_no(f) ? ex_call2("!=", f, ex_num(0)) : NULL;
-                if (yes) where = where ? ex_call2("&&", where, yes) : yes;
-                else rest = ex_mul2(rest, f);
-            }
-            if (where) {
-                Statistics s = take_apart(a, ex_call1("log1m", rest), u);
-                for (int k = 0; k < s.n; k++)
-                    gather(a, &out, s.item[k].statistic, ex_call3("if_else", where, s.item[k].coefficient, ex_num(0)));
-                return out;
-            }
-        }
-        if ((e->fn == FN_cos || e->fn == FN_sin) && e->args[0]->kind == EX_ADD) {
-            // cos(u - m) = cos(u) cos(m) + sin(u) sin(m)
-            Expr *rest = ex_sub(e->args[0], u), *minus = ex_add2(e->args[0], u);
-            bool cosine = e->name[0] == 'c', plus = !contains(rest, u);
-            if (!plus) rest = ex_neg(minus);  // (m - u) = -(u - m)
-            if (!contains(rest, u)) {
-                Expr *c = ex_call1("cos", rest), *s = ex_call1("sin", rest), *sign = ex_num(plus ? 1 : -1);
-                if (cosine) {
-                    gather(a, &out, ex_call1("cos", u), c);
-                    gather(a, &out, ex_call1("sin", u), ex_neg(s));
-                } else {
-                    gather(a, &out, ex_call1("sin", u), ex_mul2(sign, c));
-                    gather(a, &out, ex_call1("cos", u), ex_mul2(sign, s));
-                }
-                return out;
-            }
-        }
+        if (call_apart(a, e, u, &out)) return out;
         break;
     case EX_NUM:
     case EX_REF:

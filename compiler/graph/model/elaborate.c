@@ -390,32 +390,58 @@ static Expr *covariance(Graph *g, const Ast *e, const Env *env, Expr *const *at)
     return ex_mul(3, (Expr *[]){a, bend, decay});
 }
 
-static Expr *call(Graph *g, const Ast *e, const Env *env, int n, Expr *const *at)
+static Expr *constant_of(FunctionId f, const Ast *e)
 {
-    const FunctionId f = function_id(e->name);
-    if (is_solver(e->name)) return ex_at(solution(g, e, env), n, at);
-    const Ast *a = e->nkids > 0 ? e->kid[0] : NULL, *b = e->nkids > 1 ? e->kid[1] : NULL;
     if (f == FN_pi) return ex_pi();
     if (f == FN_e && e->nkids == 0) return ex_num(M_E);
     if (f == FN_infinity) return ex_num(INFINITY);
     if (f == FN_negative_infinity) return ex_num(-INFINITY);
     if (f == FN_machine_precision) return ex_num(0x1p-52);
-    LawPart part;
-    const Distribution *law = strchr(e->name, '_') ? law_function(g->stdlib, e->name, &part) : NULL;
-    if (law) return law_of(g, e, env, law, part);
-    if (e->nkids == 0) return ex_call(e->name, 0, NULL);
-    Shape s = shape_of(g, a, env);
-    if (f == FN_sum || f == FN_prod) return reduce_all(g, e->name, a, env);
-    if (e->nkids == 1 && (f == FN_min || f == FN_max || f == FN_log_sum_exp)) return reduce_all(g, e->name, a, env);
-    if (f == FN_min || f == FN_max) return ex_call2(f == FN_min ? "fmin" : "fmax", operand(g, a, env, n, at), operand(g, b, env, n, at));
-    if (f == FN_mean) return ex_div(reduce_all(g, "sum", a, env), count_all(s));
-    if (f == FN_variance) return variance(g, a, env);
-    if (f == FN_sd) return ex_pow(variance(g, a, env), 0.5);
-    if (f == FN_rows || f == FN_size) return s.rank ? extent_of(s, 0) : ex_num(1);
-    if (f == FN_cols) return s.rank > 1 ? extent_of(s, 1) : ex_num(1);
-    if (f == FN_num_elements) return count_all(s);
-    Index *j = index_new("j", NULL, NULL);
-    Expr *ij = ex_index(j);
+    return NULL;
+}
+
+// A call whose first argument has a shape, at an element of its value.
+typedef struct Call {
+    Graph *g;
+    const Ast *e, *a, *b;  // its first two arguments
+    const Env *env;
+    FunctionId f;
+    Shape s;  // of a
+    int n;
+    Expr *const *at;  // the element
+    Index *j;         // of a sum over elements
+    Expr *ij;
+} Call;
+
+// What is one number of all elements, or of the shape; NULL: another function.
+static Expr *over_all(const Call *c)
+{
+    const FunctionId f = c->f;
+    Graph *const g = c->g;
+    const Ast *const a = c->a;
+    if (f == FN_sum || f == FN_prod) return reduce_all(g, c->e->name, a, c->env);
+    if (c->e->nkids == 1 && (f == FN_min || f == FN_max || f == FN_log_sum_exp)) return reduce_all(g, c->e->name, a, c->env);
+    if (f == FN_min || f == FN_max)
+        return ex_call2(f == FN_min ? "fmin" : "fmax", operand(g, a, c->env, c->n, c->at), operand(g, c->b, c->env, c->n, c->at));
+    if (f == FN_mean) return ex_div(reduce_all(g, "sum", a, c->env), count_all(c->s));
+    if (f == FN_variance) return variance(g, a, c->env);
+    if (f == FN_sd) return ex_pow(variance(g, a, c->env), 0.5);
+    if (f == FN_rows || f == FN_size) return c->s.rank ? extent_of(c->s, 0) : ex_num(1);
+    if (f == FN_cols) return c->s.rank > 1 ? extent_of(c->s, 1) : ex_num(1);
+    if (f == FN_num_elements) return count_all(c->s);
+    return NULL;
+}
+
+// Sums over the elements of vectors, and what is made of them.
+static Expr *of_vectors(const Call *c)
+{
+    const FunctionId f = c->f;
+    Graph *const g = c->g;
+    const Env *const env = c->env;
+    const Ast *const a = c->a, *const b = c->b;
+    Expr *const *const at = c->at, *ij = c->ij;
+    Index *const j = c->j;
+    const Shape s = c->s;
     if (f == FN_dot_product) return sum_over(s.dim[0], ex_mul2(elaborate(g, a, env, 1, &ij), elaborate(g, b, env, 1, &ij)), j);
     if (f == FN_dot_self) return sum_over(s.dim[0], ex_pow(elaborate(g, a, env, 1, &ij), 2), j);
     if (f == FN_norm2) return ex_pow(sum_over(s.dim[0], ex_pow(elaborate(g, a, env, 1, &ij), 2), j), 0.5);
@@ -423,14 +449,6 @@ static Expr *call(Graph *g, const Ast *e, const Env *env, int n, Expr *const *at
         return sum_over(s.dim[0], ex_pow(ex_sub(elaborate(g, a, env, 1, &ij), elaborate(g, b, env, 1, &ij)), 2), j);
     if (f == FN_rank)
         return sum_over(s.dim[0], ex_call2("<", elaborate(g, a, env, 1, &ij), elaborate(g, a, env, 1, (Expr *[]){elab0(g, b, env)})), j);
-    if (f == FN_rep_vector || f == FN_rep_matrix) return elab0(g, a, env);
-    if (f == FN_rep_array) return elaborate(g, a, env, s.rank, at + (e->nkids - 1));
-    if (f == FN_to_row_vector || (f == FN_to_vector && s.rank == 1)) return elaborate(g, a, env, n, at);
-    if (f == FN_to_vector && s.rank == 0) return elab0(g, a, env);
-    if (f == FN_to_vector) {  // column by column
-        Expr *k = ex_plus(at[0], -1), *col = ex_call1("floor", ex_div(k, s.dim[0]));
-        return elaborate(g, a, env, 2, (Expr *[]){ex_plus(ex_sub(k, ex_mul2(col, s.dim[0])), 1), ex_plus(col, 1)});
-    }
     if (f == FN_cumulative_sum) return ex_reduce("sum", j, ex_num(1), at[0], elaborate(g, a, env, 1, &ij));
     if (f == FN_softmax || f == FN_log_softmax) {
         Expr *l = ex_sub(elaborate(g, a, env, 1, at), reduce_all(g, "log_sum_exp", a, env));
@@ -441,16 +459,27 @@ static Expr *call(Graph *g, const Ast *e, const Env *env, int n, Expr *const *at
         Expr *last = ex_call2("==", at[0], ex_plus(s.dim[0], 1));
         return ex_mul2(ex_call3("if_else", last, ex_num(1), elaborate(g, a, env, 1, (Expr *[]){ex_call2("fmin", at[0], s.dim[0])})), rest);
     }
-    if (f == FN_inverse || f == FN_inverse_spd || f == FN_cholesky_decompose || f == FN_sort_asc || f == FN_sort_desc ||
-        f == FN_sort_indices_asc || f == FN_sort_indices_desc)
-        return ex_at(ex_call1(f == FN_inverse_spd ? "inverse" : e->name, elaborate_whole(g, a, env)), n, at);
-    if (f == FN_within_row) return elaborate(g, a, env, 0, NULL);
-    if (f == FN_log_determinant) return ex_call1(e->name, elaborate_whole(g, a, env));
-    if (f == FN_determinant) return ex_call1("exp", ex_call1("log_determinant", elaborate_whole(g, a, env)));
-    if (f == FN_identity_matrix) return ex_call2("same", at[0], at[1]);
-    if (f == FN_diag_matrix) return ex_mul2(ex_call2("same", at[0], at[1]), elaborate(g, a, env, 1, at));
+    return NULL;
+}
+
+// Elements of the arguments in other places.
+static Expr *rearranged(const Call *c)
+{
+    const FunctionId f = c->f;
+    Graph *const g = c->g;
+    const Env *const env = c->env;
+    const Ast *const a = c->a, *const b = c->b;
+    Expr *const *const at = c->at;
+    const Shape s = c->s;
+    if (f == FN_rep_vector || f == FN_rep_matrix) return elab0(g, a, env);
+    if (f == FN_rep_array) return elaborate(g, a, env, s.rank, at + (c->e->nkids - 1));
+    if (f == FN_to_row_vector || (f == FN_to_vector && s.rank == 1)) return elaborate(g, a, env, c->n, at);
+    if (f == FN_to_vector && s.rank == 0) return elab0(g, a, env);
+    if (f == FN_to_vector) {  // column by column
+        Expr *k = ex_plus(at[0], -1), *col = ex_call1("floor", ex_div(k, s.dim[0]));
+        return elaborate(g, a, env, 2, (Expr *[]){ex_plus(ex_sub(k, ex_mul2(col, s.dim[0])), 1), ex_plus(col, 1)});
+    }
     if (f == FN_diagonal) return elaborate(g, a, env, 2, (Expr *[]){at[0], at[0]});
-    if (f == FN_trace) return sum_over(s.dim[0], elaborate(g, a, env, 2, (Expr *[]){ij, ij}), j);
     if (f == FN_row) return elaborate(g, a, env, 2, (Expr *[]){elab0(g, b, env), at[0]});
     if (f == FN_col) return elaborate(g, a, env, 2, (Expr *[]){at[0], elab0(g, b, env)});
     if (f == FN_reverse) return elaborate(g, a, env, 1, (Expr *[]){ex_plus(ex_sub(s.dim[0], at[0]), 1)});
@@ -467,9 +496,30 @@ static Expr *call(Graph *g, const Ast *e, const Env *env, int n, Expr *const *at
         Expr *na = s.rank == 2 ? extent_of(s, 1) : ex_num(1), *of_b[] = {at[0], ex_sub(at[1], na)};
         return ex_call3("if_else", ex_call2("<=", at[1], na), elaborate(g, a, env, s.rank, at), elaborate(g, b, env, t.rank, of_b));
     }
+    return NULL;
+}
+
+// Matrices: what is computed of a whole one, and products.
+static Expr *of_matrices(const Call *c)
+{
+    const FunctionId f = c->f;
+    Graph *const g = c->g;
+    const Env *const env = c->env;
+    const Ast *const a = c->a, *const b = c->b;
+    Expr *const *const at = c->at, *ij = c->ij;
+    Index *const j = c->j;
+    const Shape s = c->s;
+    if (f == FN_inverse || f == FN_inverse_spd || f == FN_cholesky_decompose || f == FN_sort_asc || f == FN_sort_desc ||
+        f == FN_sort_indices_asc || f == FN_sort_indices_desc)
+        return ex_at(ex_call1(f == FN_inverse_spd ? "inverse" : c->e->name, elaborate_whole(g, a, env)), c->n, at);
+    if (f == FN_log_determinant) return ex_call1(c->e->name, elaborate_whole(g, a, env));
+    if (f == FN_determinant) return ex_call1("exp", ex_call1("log_determinant", elaborate_whole(g, a, env)));
+    if (f == FN_identity_matrix) return ex_call2("same", at[0], at[1]);
+    if (f == FN_diag_matrix) return ex_mul2(ex_call2("same", at[0], at[1]), elaborate(g, a, env, 1, at));
+    if (f == FN_trace) return sum_over(s.dim[0], elaborate(g, a, env, 2, (Expr *[]){ij, ij}), j);
     if (f == FN_gp_exp_quad_cov || f == FN_gp_exponential_cov || f == FN_gp_matern32_cov || f == FN_gp_matern52_cov ||
         f == FN_gp_periodic_cov)
-        return covariance(g, e, env, at);
+        return covariance(g, c->e, env, at);
     if (f == FN_tcrossprod || f == FN_crossprod) {
         bool t = f == FN_tcrossprod;
         Expr *l[2] = {t ? at[0] : ij, t ? ij : at[0]}, *r[2] = {t ? at[1] : ij, t ? ij : at[1]};
@@ -487,15 +537,44 @@ static Expr *call(Graph *g, const Ast *e, const Env *env, int n, Expr *const *at
     }
     if (f == FN_quad_form_diag)
         return ex_mul(3, (Expr *[]){elaborate(g, a, env, 2, at), elaborate(g, b, env, 1, at), elaborate(g, b, env, 1, at + 1)});
-    Expr **args = NEW_N(g->arena, Expr *, e->nkids);  // everything else works element by element
-    const int m = e->nkids;
-    for (int i = 0; i < m; i++) args[i] = operand(g, e->kid[i], env, n, at);
+    return NULL;
+}
+
+// Everything else works element by element.
+static Expr *by_element(const Call *c)
+{
+    const FunctionId f = c->f;
+    const int m = c->e->nkids;
+    Expr **args = NEW_N(c->g->arena, Expr *, m);
+    for (int i = 0; i < m; i++) args[i] = operand(c->g, c->e->kid[i], c->env, c->n, c->at);
     if (f == FN_fma) return ex_add2(ex_mul2(args[0], args[1]), args[2]);
     if (f == FN_cbrt && ex_positive(args[0])) return ex_pow(args[0], 1.0 / 3);  // a power of a negative number is none
     if (f == FN_choose) return ex_call1("exp", ex_call("lchoose", 2, args));
     if (f == FN_std_normal_lcdf) return ex_call1("log_Phi", args[0]);
     if (f == FN_log_sum_exp) return ex_call("log_sum_exp2", 2, args);
-    return ex_call(e->name, m, args);
+    return ex_call(c->e->name, m, args);
+}
+
+static Expr *call(Graph *g, const Ast *e, const Env *env, int n, Expr *const *at)
+{
+    if (is_solver(e->name)) return ex_at(solution(g, e, env), n, at);
+    const FunctionId f = function_id(e->name);
+    Expr *value = constant_of(f, e);
+    if (value) return value;
+    LawPart part;
+    const Distribution *law = strchr(e->name, '_') ? law_function(g->stdlib, e->name, &part) : NULL;
+    if (law) return law_of(g, e, env, law, part);
+    if (e->nkids == 0) return ex_call(e->name, 0, NULL);
+    Call c = {g, e, e->kid[0], e->nkids > 1 ? e->kid[1] : NULL, env, f, shape_of(g, e->kid[0], env), n, at, NULL, NULL};
+    value = over_all(&c);
+    if (value) return value;
+    if (f == FN_within_row) return elaborate(g, c.a, env, 0, NULL);
+    c.j = index_new("j", NULL, NULL);
+    c.ij = ex_index(c.j);
+    value = of_vectors(&c);
+    if (!value) value = rearranged(&c);
+    if (!value) value = of_matrices(&c);
+    return value ? value : by_element(&c);
 }
 
 static Expr *subscripted(Graph *g, const Ast *e, const Env *env, int n, Expr *const *at)
@@ -519,6 +598,33 @@ static Expr *subscripted(Graph *g, const Ast *e, const Env *env, int n, Expr *co
 
 // A definition at the given subscripts: the right side of the statement that defines them.
 static Expr *definition(Graph *g, const Decl *d, int n, Expr *const *at, const Env *use);
+
+// An operator that works element by element.
+static Expr *operated(Graph *g, const Ast *e, const Env *env, int n, Expr *const *at)
+{
+    Expr *a = operand(g, e->kid[0], env, n, at), *b = operand(g, e->kid[1], env, n, at);
+    switch (e->op) {
+    case OP_ADD: return ex_add2(a, b);
+    case OP_SUB: return ex_sub(a, b);
+    case OP_DIV:
+    case OP_ELT_DIV: return ex_div(a, b);
+    case OP_MUL:
+    case OP_ELT_MUL: return ex_mul2(a, b);
+    case OP_POW: return b->kind == EX_NUM ? ex_pow(a, b->number) : ex_call2("pow", a, b);
+    case OP_GT:
+    case OP_GE: return ex_call2(op_name(e->op), b, a);
+    case OP_EQ:
+    case OP_NE:
+    case OP_LT:
+    case OP_LE:
+    case OP_AND:
+    case OP_OR:
+    case OP_MOD: return ex_call2(op_name(e->op), a, b);
+    case OP_NEG:
+    case OP_NOT: break;
+    }
+    return a;
+}
 
 Expr *elaborate(Graph *g, const Ast *e, const Env *env, int n, Expr *const *at)
 {
@@ -562,31 +668,7 @@ Expr *elaborate(Graph *g, const Ast *e, const Env *env, int n, Expr *const *at)
             out = ex_call3("if_else", ex_call2("==", at[0], ex_num(k + 1)), elaborate(g, e->kid[k], env, n - 1, at + 1), out);
         return out;
     }
-    case AST_BINARY: {
-        if (e->op == OP_MUL) return product(g, e, env, n, at);
-        Expr *a = operand(g, e->kid[0], env, n, at), *b = operand(g, e->kid[1], env, n, at);
-        switch (e->op) {
-        case OP_ADD: return ex_add2(a, b);
-        case OP_SUB: return ex_sub(a, b);
-        case OP_DIV:
-        case OP_ELT_DIV: return ex_div(a, b);
-        case OP_MUL:
-        case OP_ELT_MUL: return ex_mul2(a, b);
-        case OP_POW: return b->kind == EX_NUM ? ex_pow(a, b->number) : ex_call2("pow", a, b);
-        case OP_GT:
-        case OP_GE: return ex_call2(op_name(e->op), b, a);
-        case OP_EQ:
-        case OP_NE:
-        case OP_LT:
-        case OP_LE:
-        case OP_AND:
-        case OP_OR:
-        case OP_MOD: return ex_call2(op_name(e->op), a, b);
-        case OP_NEG:
-        case OP_NOT: break;
-        }
-        return a;
-    }
+    case AST_BINARY: return e->op == OP_MUL ? product(g, e, env, n, at) : operated(g, e, env, n, at);
     }
     return ex_num(0);
 }

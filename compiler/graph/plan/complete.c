@@ -39,6 +39,74 @@ static Expr *without_bounds(Expr *e, const Var *z, bool *cone)
     return rest;
 }
 
+// What a latent z and the factors that read it are, as it is looked at.
+typedef struct Scaled {
+    Factor *home;  // of -w z^2/2; NULL: none yet
+    Expr *weight, *latent;
+    bool bounded;
+} Scaled;
+
+// Of z alone a factor may have -w z^2/2, and no linear term in z or the block.
+static bool has_only_square(Graph *g, const Update *s, Var *z, Var **all, Factor *f, Scaled *found)
+{
+    if (!ex_mentions(f->log_density, z)) return false;  // through a series
+    bool cone = true;
+    Expr *e = without_bounds(f->log_density, z, &cone);
+    found->bounded |= e != f->log_density;
+    const Terms t = polynomial(g->arena, e, &(Unknowns){all, s->nblock + 1, false}, 2);
+    if (!cone || t.failed) return false;
+    for (int k = 0; k < t.n; k++) {
+        const Term *m = &t.term[k];
+        int nz = 0;
+        for (int r = 0; r < m->degree; r++) nz += m->ref[r]->var == z;
+        if (m->degree == 1) return false;
+        if (m->degree != 2 || nz != 2) continue;
+        if (found->home || m->ref[0] != m->ref[1] || m->loops.n > 0 || f->value != m->ref[0] || ex_unknown(m->coefficient) ||
+            f->plates.guard)
+            return false;
+        found->home = f;
+        found->latent = m->ref[0];
+        found->weight = ex_mul2(ex_num(-2), m->coefficient);
+    }
+    return true;
+}
+
+// What a factor does to the block by itself.
+typedef enum { UNSEEN, FREE, SHIFTS } ToBlock;
+
+static ToBlock alone_of(Graph *g, const Update *s, const Factor *f)
+{
+    const Terms t = polynomial(g->arena, f->log_density, &(Unknowns){s->block, s->nblock, false}, 2);
+    ToBlock alone = t.failed ? SHIFTS : FREE;
+    for (int k = 0; k < t.n; k++)
+        if (t.term[k].degree == 1) alone = SHIFTS;
+    return alone;
+}
+
+// Whether all linear terms of the block are linear in z.
+static bool shifts_by_latent(Graph *g, const Update *s, Var *z)
+{
+    for (const BlockTerm *t = s->gaussian.terms; t; t = t->next) {
+        if (t->degree != 1) continue;
+        const Terms c = polynomial(g->arena, t->coefficient, &(Unknowns){&z, 1, false}, 1);
+        if (c.failed) return false;
+        for (int k = 0; k < c.n; k++)
+            if (c.term[k].degree != 1) return false;
+    }
+    return true;
+}
+
+// One latent an instance, in a box of plates.
+static bool is_plain_box(const Scaled *found)
+{
+    const Loops *p = &found->home->plates;
+    const Expr *z = found->latent;
+    if (p->n != z->nargs) return false;
+    for (int k = 0; k < z->nargs; k++)
+        if (z->args[k] != ex_index(p->index[k]) || ex_mentions_index(p->index[k]->hi, p->index[0])) return false;
+    return true;
+}
+
 // Latents z may be scaled together with the block's draw. Their only part in the model is then exp(-w z^2/2 + z * (a linear form of the
 // block)) and a sign. Nothing else may have a linear term in the block (runtime/backends/linalg.h). It costs a sum of squares and mixes
 // better.
@@ -46,16 +114,14 @@ static void is_scale_move(Graph *g, Update *s)
 {
     const Reading of_block = factors_of_block(g, s->block, s->nblock);
     const int sums = block_sums(s->block, s->nblock);
-    // what a factor does to the block by itself
-    enum { UNSEEN, FREE, SHIFTS } *alone = arena_alloc(g->arena, sizeof *alone * (size_t)(of_block.n + 1));
+    ToBlock *alone = arena_alloc(g->arena, sizeof *alone * (size_t)(of_block.n + 1));
     for (int i = 0; i < g->nvars && !s->gaussian.scaled; i++) {
         Var *z = g->vars[i];
         if (!var_unknown(z) || (z->kind != VAR_AUXILIARY && z->kind != VAR_LATENT) || z->discrete || isfinite(z->lower_number) ||
             isfinite(z->upper_number))
             continue;
-        bool ok = true, bounded = false;
-        Factor *home = NULL;
-        Expr *weight = NULL, *latent = NULL;
+        bool ok = true;
+        Scaled found = {0};
         Var **all = NEW_N(g->arena, Var *, s->nblock + 1);
         for (int k = 0; k < s->nblock; k++) {
             all[k] = s->block[k];
@@ -65,55 +131,19 @@ static void is_scale_move(Graph *g, Update *s)
         const Reading of_z = factors_of(g, z);
         for (int q = 0; q < of_z.n && ok; q++) {
             Factor *f = of_z.factor[q];
-            if (!factor_counts_at(f, sums, false) || !factor_mentions(f, z)) continue;
-            ok &= ex_mentions(f->log_density, z);  // not through a series
-            bool cone = true;
-            Expr *e = without_bounds(f->log_density, z, &cone);
-            bounded |= e != f->log_density;
-            ok &= cone;
-            Terms t = polynomial(g->arena, e, &(Unknowns){all, s->nblock + 1, false}, 2);
-            ok &= !t.failed;
-            for (int k = 0; k < t.n && ok; k++) {
-                Term *m = &t.term[k];
-                int nz = 0;
-                for (int r = 0; r < m->degree; r++) nz += m->ref[r]->var == z;
-                if (m->degree == 1) ok = false;
-                if (m->degree == 2 && nz == 2) {
-                    ok &= !home && m->ref[0] == m->ref[1] && m->loops.n == 0 && f->value == m->ref[0] && !ex_unknown(m->coefficient) &&
-                          !f->plates.guard;
-                    home = f;
-                    latent = m->ref[0];
-                    weight = ex_mul2(ex_num(-2), m->coefficient);
-                }
-            }
+            if (factor_counts_at(f, sums, false) && factor_mentions(f, z)) ok = has_only_square(g, s, z, all, f, &found);
         }
-        if (!ok || !home || !bounded) continue;
+        if (!ok || !found.home || !found.bounded) continue;
         for (int q = 0; q < of_block.n && ok; q++) {
-            Factor *f = of_block.factor[q];
+            const Factor *f = of_block.factor[q];
             if (!factor_counts_at(f, sums, false) || ex_mentions(f->log_density, z)) continue;
-            if (alone[q] == UNSEEN) {
-                const Terms t = polynomial(g->arena, f->log_density, &(Unknowns){s->block, s->nblock, false}, 2);
-                alone[q] = t.failed ? SHIFTS : FREE;
-                for (int k = 0; k < t.n; k++)
-                    if (t.term[k].degree == 1) alone[q] = SHIFTS;
-            }
+            if (alone[q] == UNSEEN) alone[q] = alone_of(g, s, f);
             ok = alone[q] == FREE;
         }
-        for (const BlockTerm *t = s->gaussian.terms; t && ok; t = t->next)
-            if (t->degree == 1) {
-                Terms c = polynomial(g->arena, t->coefficient, &(Unknowns){&z, 1, false}, 1);
-                ok &= !c.failed;
-                for (int k = 0; k < c.n && ok; k++) ok &= c.term[k].degree == 1;
-            }
-        if (!ok) continue;
-        bool plain = home->plates.n == latent->nargs;  // one latent an instance, in a box of plates
-        for (int k = 0; k < latent->nargs && plain; k++)
-            plain &=
-                latent->args[k] == ex_index(home->plates.index[k]) && !ex_mentions_index(home->plates.index[k]->hi, home->plates.index[0]);
-        if (!plain) continue;
-        s->gaussian.scaled = home;
-        s->gaussian.scaled_latent = latent;
-        s->gaussian.scaled_weight = weight;
+        if (!ok || !shifts_by_latent(g, s, z) || !is_plain_box(&found)) continue;
+        s->gaussian.scaled = found.home;
+        s->gaussian.scaled_latent = found.latent;
+        s->gaussian.scaled_weight = found.weight;
     }
 }
 

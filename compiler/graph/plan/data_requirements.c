@@ -209,6 +209,17 @@ static void require_length(Requirements *c, const Place *p, const Ast *e, Expr *
 
 static const char *const index_names[] = {"i", "j", "k", "l", "m", "n"};
 
+// The n-th subscript of e is a range.
+static Expr *enter_range(Requirements *c, const Place *outside, Place *p, const Ast *e, const Ast *s, int n, Expr *extent)
+{
+    look_at_kids(c, outside, s);
+    require_length(c, p, e, s->kid[0] ? elaborate(c->g, s->kid[0], p->env, 0, NULL) : ex_num(1),
+                   s->kid[1] ? elaborate(c->g, s->kid[1], p->env, 0, NULL) : extent);
+    Expr *lo = s->kid[0] ? elaborate(c->g, s->kid[0], p->env, 0, NULL) : ex_num(1),
+         *hi = s->kid[1] ? elaborate(c->g, s->kid[1], p->env, 0, NULL) : extent;
+    return ex_index(enter(c, p, intern(index_names[n]), lo, hi));
+}
+
 // x, or x[i, j] written as x[i][j] too: its subscripts lie inside, and the element exists. `left`: it is what a statement draws or defines.
 static void look_at_element(Requirements *c, const Place *outside, const Ast *e, bool left)
 {
@@ -244,12 +255,7 @@ found:;
                 continue;
             }
             if (s->kind == AST_RANGE) {
-                look_at_kids(c, outside, s);
-                require_length(c, &p, e, s->kid[0] ? elaborate(c->g, s->kid[0], p.env, 0, NULL) : ex_num(1),
-                               s->kid[1] ? elaborate(c->g, s->kid[1], p.env, 0, NULL) : shape.dim[n]);
-                Expr *lo = s->kid[0] ? elaborate(c->g, s->kid[0], p.env, 0, NULL) : ex_num(1),
-                     *hi = s->kid[1] ? elaborate(c->g, s->kid[1], p.env, 0, NULL) : shape.dim[n];
-                at[n] = ex_index(enter(c, &p, intern(index_names[n]), lo, hi));
+                at[n] = enter_range(c, outside, &p, e, s, n, shape.dim[n]);
                 n++;
                 continue;
             }
@@ -357,6 +363,47 @@ static void ask_for_factor(Requirements *c, const Place *p, const Ast *e)
                      arena_printf(c->g->arena, "an argument of %s", e->name), p->span);
 }
 
+// head(), tail(), segment(): lengths are not negative, and the ends lie inside.
+static void look_at_segment(Requirements *c, const Place *p, const Ast *e, FunctionId f, const Shape *a)
+{
+    const bool tail = f == FN_tail, segment = f == FN_segment;
+    const char *name = ast_text(c->g->arena, e->kid[0]);
+    Place q = *p;
+    Expr *lo = segment ? elaborate(c->g, e->kid[1], p->env, 0, NULL) : ex_num(1),
+         *n = elaborate(c->g, e->kid[segment ? 2 : 1], p->env, 0, NULL);
+    if (tail) lo = ex_plus(ex_sub(a->dim[0], n), 1);
+    Requirement k = {.span = p->span,
+                     .name = name,
+                     .loops = p->loops,
+                     .nparts = 1,
+                     .part = {n},
+                     .fails = {ex_call2("<", n, ex_num(0))},
+                     .nnumbers = 1,
+                     .number = {n}};
+    k.says = arena_printf(c->g->arena, "%s of %.40s has a negative length, # (%s)", e->name, name, requirements_line(c->g, p->span));
+    require(c, k);
+    Expr *at = ex_index(enter(c, &q, intern("i"), lo, ex_plus(ex_add2(lo, n), -1)));
+    require_inside(c, &q, name, 1, &at, 0, a->dim[0]);
+}
+
+// row(), col(): the one that is given lies inside.
+static void look_at_line(Requirements *c, const Place *p, const Ast *e, int which, const Shape *a)
+{
+    Place q = *p;
+    Expr *at[2], *given_one = elaborate(c->g, e->kid[1], p->env, 0, NULL);
+    at[which] = given_one;
+    at[1 - which] = ex_index(enter(c, &q, intern("i"), ex_num(1), a->dim[1 - which]));
+    require_inside(c, &q, ast_text(c->g->arena, e->kid[0]), 2, at, which, a->dim[which]);
+}
+
+static void look_at_covariance(Requirements *c, const Place *p, const Ast *e, FunctionId f, const Shape *a)
+{
+    const int between = is_between(f, e->nkids);
+    const Shape b = shape_of(c->g, e->kid[2 + between], p->env);
+    if (b.rank == 1) require_same_size(c, p, e->kid[0], a->rank == 2 ? a->dim[1] : ex_num(1), e->kid[2 + between], b.dim[0]);
+    if (between && a->rank == 2) require_same_size(c, p, e->kid[0], a->dim[1], e->kid[1], shape_of(c->g, e->kid[1], p->env).dim[1]);
+}
+
 static void look_at_call(Requirements *c, const Place *p, const Ast *e)
 {
     const FunctionId f = function_id(e->name);
@@ -384,57 +431,17 @@ static void look_at_call(Requirements *c, const Place *p, const Ast *e)
         require_law(c, p, law, e);
         return;
     }
-    const char *name = ast_text(c->g->arena, e->kid[0]);
-    const bool head = f == FN_head, tail = f == FN_tail, segment = f == FN_segment;
-    if ((head || tail || segment) && a.rank == 1) {
-        Place q = *p;
-        Expr *lo = segment ? elaborate(c->g, e->kid[1], p->env, 0, NULL) : ex_num(1),
-             *n = elaborate(c->g, e->kid[segment ? 2 : 1], p->env, 0, NULL);
-        if (tail) lo = ex_plus(ex_sub(a.dim[0], n), 1);
-        Requirement k = {.span = p->span,
-                         .name = name,
-                         .loops = p->loops,
-                         .nparts = 1,
-                         .part = {n},
-                         .fails = {ex_call2("<", n, ex_num(0))},
-                         .nnumbers = 1,
-                         .number = {n}};
-        k.says = arena_printf(c->g->arena, "%s of %.40s has a negative length, # (%s)", e->name, name, requirements_line(c->g, p->span));
-        require(c, k);
-        Expr *at = ex_index(enter(c, &q, intern("i"), lo, ex_plus(ex_add2(lo, n), -1)));
-        require_inside(c, &q, name, 1, &at, 0, a.dim[0]);
-        return;
-    }
-    if ((f == FN_row || f == FN_col) && a.rank == 2) {
-        const int which = f == FN_col;
-        Place q = *p;
-        Expr *at[2], *given_one = elaborate(c->g, e->kid[1], p->env, 0, NULL);
-        at[which] = given_one;
-        at[1 - which] = ex_index(enter(c, &q, intern("i"), ex_num(1), a.dim[1 - which]));
-        require_inside(c, &q, name, 2, at, which, a.dim[which]);
-        return;
-    }
-    if (f == FN_quad_form || f == FN_quad_form_diag) {
+    if ((f == FN_head || f == FN_tail || f == FN_segment) && a.rank == 1) look_at_segment(c, p, e, f, &a);
+    else if ((f == FN_row || f == FN_col) && a.rank == 2) look_at_line(c, p, e, f == FN_col, &a);
+    else if (f == FN_quad_form || f == FN_quad_form_diag) {
         const Shape b = shape_of(c->g, e->kid[1], p->env);
-        if (a.rank == 2 && b.rank == 1)
-            for (int k = 0; k < 2; k++) require_same_size(c, p, e->kid[0], a.dim[k], e->kid[1], b.dim[0]);
-    }
-    if (f == FN_gp_exp_quad_cov || f == FN_gp_exponential_cov || f == FN_gp_matern32_cov || f == FN_gp_matern52_cov ||
-        f == FN_gp_periodic_cov) {
-        const int between = is_between(f, e->nkids);
-        const Shape b = shape_of(c->g, e->kid[2 + between], p->env);
-        if (b.rank == 1) require_same_size(c, p, e->kid[0], a.rank == 2 ? a.dim[1] : ex_num(1), e->kid[2 + between], b.dim[0]);
-        if (between && a.rank == 2) require_same_size(c, p, e->kid[0], a.dim[1], e->kid[1], shape_of(c->g, e->kid[1], p->env).dim[1]);
-        return;
-    }
-    if (f == FN_append_col) {
-        require_same_size(c, p, e->kid[0], a.dim[0], e->kid[1], shape_of(c->g, e->kid[1], p->env).dim[0]);
-        return;
-    }
-    // not element by element
-    if (f == FN_rep_vector || f == FN_rep_matrix || f == FN_rep_array || f == FN_append_row || f == FN_quad_form || f == FN_quad_form_diag)
-        return;
-    for (int i = 1; i < e->nkids; i++) same_shape(c, p, e->kid[0], e->kid[i]);
+        for (int k = 0; a.rank == 2 && b.rank == 1 && k < 2; k++) require_same_size(c, p, e->kid[0], a.dim[k], e->kid[1], b.dim[0]);
+    } else if (f == FN_gp_exp_quad_cov || f == FN_gp_exponential_cov || f == FN_gp_matern32_cov || f == FN_gp_matern52_cov ||
+               f == FN_gp_periodic_cov)
+        look_at_covariance(c, p, e, f, &a);
+    else if (f == FN_append_col) require_same_size(c, p, e->kid[0], a.dim[0], e->kid[1], shape_of(c->g, e->kid[1], p->env).dim[0]);
+    else if (f != FN_rep_vector && f != FN_rep_matrix && f != FN_rep_array && f != FN_append_row)  // these are not element by element
+        for (int i = 1; i < e->nkids; i++) same_shape(c, p, e->kid[0], e->kid[i]);
 }
 
 static void look_at_product(Requirements *c, const Place *p, const Ast *e)

@@ -329,6 +329,26 @@ static void change_of_variable(Graph *g, Description *d, const Conditional *c)
                      1 / c->power < 1 ? "-" : "+", text(g, 1 / c->power < 1 ? ex_neg(slope) : slope), v, name, text(g, density));
 }
 
+// A line for each parameter of the law. by_name: each by its name, where it is one of several terms.
+static void law_parameters(Graph *g, Description *d, const Conditional *c, Names *names, Names *by_name)
+{
+    for (int i = 0; i < names->n; i++) names_add(g, by_name, names->name[i], names->value[i]);
+    for (const Natural *n = c->family->law->parameter; n; n = n->next) {
+        const Env *env = names_bind(g, NULL, n->statistic, names);
+        const int rank = n->decl->type.rank;
+        Expr *value = elaborate(g, n->statistic, env, rank, c->current->args + c->nbatch);
+        const char *const own = parameter_name(g, n->name), *left = own;
+        for (int k = 0; k < rank; k++)
+            left = arena_printf(g->arena, "%s%s%s%s", left, k ? ", " : "[", c->element[c->nbatch + k]->name, k + 1 == rank ? "]" : "");
+        Statement as = is(own, ex_tidy(value));
+        for (int k = 0; k < rank; k++) as.left[as.nleft++] = ex_index(c->element[c->nbatch + k]);
+        line(g, d, arena_printf(g->arena, "%s = %s", left, text(g, as.right)), as);
+        // of several terms: by its name from here on
+        names_add(g, names, n->name, value->kind == EX_ADD || rank ? named(g, own) : value);
+        names_add(g, by_name, n->name, named(g, own));
+    }
+}
+
 // sigma^-2 ~ gamma(shape, rate), with shape and rate from the natural parameters.
 static void exact(Graph *g, Description *d, const Conditional *c)
 {
@@ -367,21 +387,7 @@ static void exact(Graph *g, Description *d, const Conditional *c)
     says(g, d, element,
          arena_printf(g->arena, "~ %s(%s)%s", f->law->dist, args, c->truncated && f->support != SUPPORT_INTERVAL ? ", truncated" : ""));
     Names by_name = {0};
-    for (int i = 0; i < names.n; i++) names_add(g, &by_name, names.name[i], names.value[i]);
-    for (const Natural *n = f->law->parameter; n; n = n->next) {
-        const Env *env = names_bind(g, NULL, n->statistic, &names);
-        const int rank = n->decl->type.rank;
-        Expr *value = elaborate(g, n->statistic, env, rank, c->current->args + c->nbatch);
-        const char *const own = parameter_name(g, n->name), *left = own;
-        for (int k = 0; k < rank; k++)
-            left = arena_printf(g->arena, "%s%s%s%s", left, k ? ", " : "[", c->element[c->nbatch + k]->name, k + 1 == rank ? "]" : "");
-        Statement as = is(own, ex_tidy(value));
-        for (int k = 0; k < rank; k++) as.left[as.nleft++] = ex_index(c->element[c->nbatch + k]);
-        line(g, d, arena_printf(g->arena, "%s = %s", left, text(g, as.right)), as);
-        // of several terms: by its name from here on
-        names_add(g, &names, n->name, value->kind == EX_ADD || rank ? named(g, own) : value);
-        names_add(g, &by_name, n->name, named(g, own));
-    }
+    law_parameters(g, d, c, &names, &by_name);
     d->drawn = (DrawnFrom){.of = c->array ? ex_ref(c->var, c->nbatch, c->current->args) : ex_pow(c->current, f->power ? c->power : 1),
                            .dist = f->law->dist,
                            .nargs = f->law->nargs,
@@ -521,6 +527,81 @@ static const char *band_elements(Graph *g, const Update *s)
                         text(g, b->length), size, b->lag, panels, border, lanes);
 }
 
+// A line for an entry of the precision, or of the shift.
+static void term_line(Graph *g, Description *d, const BlockTerm *t)
+{
+    const char *tail = t->loops.n ? "   over " : t->loops.guard ? "   " : "";
+    const bool square = t->degree == 2;
+    const double times = !square ? 1 : t->ref[0] == t->ref[1] || meets_twice(t) ? -2 : -1;
+    Statement as = {.name = square ? d->J : d->h,
+                    .nleft = t->degree,
+                    .left = {t->ref[0], t->ref[1]},
+                    .relation = "+=",
+                    .over = t->loops,
+                    .factor = t->factor};
+    as.right = ex_tidy(ex_mul2(ex_num(times), t->coefficient));
+    name_apart(g, &as.over, (Expr * *[]){&as.left[0], &as.left[1], &as.right}, 3);
+    const char *over = loops_text(g, &as.over);
+    if (square)
+        line(g, d,
+             arena_printf(g->arena, "%s[%s, %s] += %s%s%s", d->J, text(g, as.left[0]), text(g, as.left[1]), text(g, as.right), tail, over),
+             as);
+    else line(g, d, arena_printf(g->arena, "%s[%s] += %s%s%s", d->h, text(g, as.left[0]), text(g, as.right), tail, over), as);
+}
+
+// How it is drawn: the first sentence, from the form of the precision.
+static const char *block_elements(Graph *g, const Update *s)
+{
+    const char *last = s->block[s->nblock - 1]->name;
+    if (s->gaussian.sparse && s->gaussian.listed)
+        return "from rows of few entries, on a CPU: by a factor of the sparse precision (CHOLMOD), by conjugate gradients "
+               "(Nishimura and Suchard 2022) or dense, whichever is predicted to take the least time (--profile prints that). "
+               "The updates below replace it on a GPU, and where few rows take less";
+    if (s->gaussian.sparse)
+        return arena_printf(
+            g->arena,
+            "one Cholesky factorisation of a sparse precision, by CHOLMOD in an order that keeps it sparse, or dense where that is less "
+            "work; on a CPU (Rue 2001). The updates below replace it on a GPU, and where data make it more than %d times their work",
+            s->gaussian.most_work);
+    if (s->gaussian.band) return band_elements(g, s);
+    if (s->gaussian.arrow)
+        return arena_printf(g->arena,
+                            "an arrow-shaped precision: the elements of %s are independent given the others; %s is integrated out, "
+                            "the others are drawn by Cholesky, then %s in parallel",
+                            last, last, last);
+    return s->gaussian.nbatch ? "one Cholesky for each element of the leading dimensions, in parallel"
+                              : "one Cholesky factorisation, no inverse";
+}
+
+// Conditioned on a sum that is 0.
+static void plane_line(Graph *g, Description *d, const Update *s)
+{
+    d->brief = "~ joint normal, their sum 0";
+    const char *x = d->x, *J = d->J,
+               *plane =
+                   arena_printf(g->arena, "conditioned on the sum 0: %s - %s^-1 1 (1'%s^-1 1)^-1 1'%s  (Rue and Held 2005)", x, J, J, x);
+    line(g, d, plane, words_alone(plane));
+    d->elements = arena_printf(g->arena,
+                               s->gaussian.diagonal ? "each element, then the correction that makes their sum 0%s"
+                                                    : "one Cholesky factorisation%s, no inverse",
+                               s->gaussian.nbatch ? "; for each element of the leading dimensions, in parallel" : "");
+}
+
+// What is drawn otherwise where rows are few.
+static void rows_line(Graph *g, Description *d, const Update *s)
+{
+    if (s->gaussian.rows)
+        d->elements = "one Cholesky factorisation, no inverse; with fewer rows than coefficients a system of rows by rows (Bhattacharya, "
+                      "Chakraborty and Mallick 2016)";
+    if (s->gaussian.rows && s->gaussian.rows->listed)
+        d->elements = arena_printf(g->arena,
+                                   "%s; on a CPU, where that is predicted to take less time (--profile prints it), from rows as they are: "
+                                   "conjugate gradients (Nishimura and Suchard 2022), or a sparse factor",
+                                   d->elements);
+    else if (!s->gaussian.arrow && !s->gaussian.sparse && s->gaussian.no_rows)
+        d->elements = arena_printf(g->arena, "%s, however few the rows: %s", d->elements, s->gaussian.no_rows);
+}
+
 static void block(Graph *g, Description *d, const Update *s)
 {
     static const char *const precision[] = {"J", "Q", "Prec", NULL}, *const shift[] = {"h", "r", "shift", NULL},
@@ -535,36 +616,7 @@ static void block(Graph *g, Description *d, const Update *s)
     says(g, d, s->nblock > 1 ? arena_printf(g->arena, "(%s)", d->subject) : d->subject,
          drawn ? arena_printf(g->arena, "through (%s) %s", drawn, normal) : normal);
     d->brief = "~ joint normal";
-    for (const BlockTerm *t = s->gaussian.terms; t; t = t->next) {
-        const char *tail = t->loops.n ? "   over " : t->loops.guard ? "   " : "";
-        const bool square = t->degree == 2;
-        const double times = !square ? 1 : t->ref[0] == t->ref[1] || meets_twice(t) ? -2 : -1;
-        Statement as = {.name = square ? d->J : d->h,
-                        .nleft = t->degree,
-                        .left = {t->ref[0], t->ref[1]},
-                        .relation = "+=",
-                        .over = t->loops,
-                        .factor = t->factor};
-        as.right = ex_tidy(ex_mul2(ex_num(times), t->coefficient));
-        name_apart(g, &as.over, (Expr * *[]){&as.left[0], &as.left[1], &as.right}, 3);
-        const char *over = loops_text(g, &as.over);
-        if (square)
-            line(g, d,
-                 arena_printf(g->arena, "%s[%s, %s] += %s%s%s", d->J, text(g, as.left[0]), text(g, as.left[1]), text(g, as.right), tail,
-                              over),
-                 as);
-        else line(g, d, arena_printf(g->arena, "%s[%s] += %s%s%s", d->h, text(g, as.left[0]), text(g, as.right), tail, over), as);
-    }
-    const char *last = s->block[s->nblock - 1]->name;
-    d->elements =
-        s->gaussian.arrow
-            ? arena_printf(g->arena,
-                           "an arrow-shaped precision: the elements of %s are independent given the others; %s is integrated out, "
-                           "the others are drawn by Cholesky, then %s in parallel",
-                           last, last, last)
-        : s->gaussian.nbatch ? "one Cholesky for each element of the leading dimensions, in parallel"
-                             : "one Cholesky factorisation, no inverse";
-    if (s->gaussian.band) d->elements = band_elements(g, s);
+    for (const BlockTerm *t = s->gaussian.terms; t; t = t->next) term_line(g, d, t);
     Loops loops;
     Expr *ref, *value;
     for (int k = 0; s->gaussian.innovations && innovation_at(s->gaussian.innovations, k, &loops, &ref, &value); k++) {
@@ -573,37 +625,9 @@ static void block(Graph *g, Description *d, const Update *s)
         line(g, d, arena_printf(g->arena, "%s = %s%s%s", text(g, ref), text(g, as.right), loops.n ? "   over " : "", loops_text(g, &loops)),
              as);
     }
-    if (s->gaussian.sparse)
-        d->elements = arena_printf(
-            g->arena,
-            "one Cholesky factorisation of a sparse precision, by CHOLMOD in an order that keeps it sparse, or dense where that is less "
-            "work; on a CPU (Rue 2001). The updates below replace it on a GPU, and where data make it more than %d times their work",
-            s->gaussian.most_work);
-    if (s->gaussian.sparse && s->gaussian.listed)
-        d->elements = "from rows of few entries, on a CPU: by a factor of the sparse precision (CHOLMOD), by conjugate gradients "
-                      "(Nishimura and Suchard 2022) or dense, whichever is predicted to take the least time (--profile prints that). "
-                      "The updates below replace it on a GPU, and where few rows take less";
-    if (s->gaussian.on_plane) {
-        d->brief = "~ joint normal, their sum 0";
-        const char *x = d->x, *J = d->J,
-                   *plane = arena_printf(g->arena, "conditioned on the sum 0: %s - %s^-1 1 (1'%s^-1 1)^-1 1'%s  (Rue and Held 2005)", x, J,
-                                         J, x);
-        line(g, d, plane, words_alone(plane));
-        d->elements = arena_printf(g->arena,
-                                   s->gaussian.diagonal ? "each element, then the correction that makes their sum 0%s"
-                                                        : "one Cholesky factorisation%s, no inverse",
-                                   s->gaussian.nbatch ? "; for each element of the leading dimensions, in parallel" : "");
-    }
-    if (s->gaussian.rows)
-        d->elements = "one Cholesky factorisation, no inverse; with fewer rows than coefficients a system of rows by rows (Bhattacharya, "
-                      "Chakraborty and Mallick 2016)";
-    if (s->gaussian.rows && s->gaussian.rows->listed)
-        d->elements = arena_printf(g->arena,
-                                   "%s; on a CPU, where that is predicted to take less time (--profile prints it), from rows as they are: "
-                                   "conjugate gradients (Nishimura and Suchard 2022), or a sparse factor",
-                                   d->elements);
-    else if (!s->gaussian.arrow && !s->gaussian.sparse && s->gaussian.no_rows)
-        d->elements = arena_printf(g->arena, "%s, however few the rows: %s", d->elements, s->gaussian.no_rows);
+    d->elements = block_elements(g, s);
+    if (s->gaussian.on_plane) plane_line(g, d, s);
+    rows_line(g, d, s);
 }
 
 // A slice given the white noise of a vector.

@@ -458,13 +458,10 @@ static void add_labelled(LabelSearch *s, Labelled ***last, const Var *v, int set
     *last = &(**last)->next;
 }
 
-bool find_labels(Graph *g)
+// What factors, and definitions, say of which dimensions have the same numbers.
+static void walk_all(LabelSearch *s)
 {
-    bool any = false;
-    for (int i = 0; i < g->nvars; i++) any |= drawn_for_itself(g->vars[i]) && g->vars[i]->base == BASE_INT;
-    if (!any) return true;
-    LabelSearch *s = NEW(g->arena, LabelSearch);
-    *s = (LabelSearch){.g = g};
+    const Graph *g = s->g;
     for (int i = 0; i < g->nvars; i++) first_of(s, g->vars[i]);
     for (const Factor *f = g->factors; f; f = f->next) {
         if (!factor_counts_at(f, 0, false)) continue;
@@ -481,6 +478,12 @@ bool find_labels(Graph *g)
             walk_site(s, t);
         }
     s->defines = NULL;
+}
+
+// The sets that have the values of an unknown which is drawn.
+static void list_sets(LabelSearch *s)
+{
+    Graph *g = s->g;
     Labels **last = &g->labels;
     bool *sets = NEW_N(g->arena, bool, s->size);
     for (int i = 0; i < g->nvars; i++) {
@@ -500,6 +503,39 @@ bool find_labels(Graph *g)
         last = &l->next;
     }
     s->is_set = sets;
+}
+
+// What runs over a set: data, and variables that are permuted with it.
+static void fill_set(LabelSearch *s, Labels *l)
+{
+    const Graph *g = s->g;
+    const Wrong *w = first_wrong(s, l->set);
+    Labelled **end = &l->vars;
+    Alike **alike = &l->alike;
+    l->identified = w ? w->because : NULL;
+    l->not_permuted = w ? why_not_permuted(s, l->set) : NULL;
+    for (int i = 0; i < g->nvars; i++) {
+        const Var *v = g->vars[i];
+        if (v->kind == VAR_DATA) {
+            for (int d = 0; d < v->rank; d++)
+                if (root(s, dimension(s, v, d)) == l->set) {
+                    *alike = NEW(g->arena, Alike);
+                    **alike = (Alike){.var = v, .dim = d};
+                    alike = &(*alike)->next;
+                }
+        } else if (!v->hidden && v->kind != VAR_LET && v->kind != VAR_SUM) add_labelled(s, &end, v, l->set);
+    }
+}
+
+bool find_labels(Graph *g)
+{
+    bool any = false;
+    for (int i = 0; i < g->nvars; i++) any |= drawn_for_itself(g->vars[i]) && g->vars[i]->base == BASE_INT;
+    if (!any) return true;
+    LabelSearch *s = NEW(g->arena, LabelSearch);
+    *s = (LabelSearch){.g = g};
+    walk_all(s);
+    list_sets(s);
     for (int i = 0; i < g->nvars; i++) {
         const Var *v = g->vars[i];
         for (const Site *t = v->kind == VAR_DERIVED || v->kind == VAR_PREDICTED ? v->sites : NULL; t; t = t->next) {
@@ -507,24 +543,7 @@ bool find_labels(Graph *g)
             walk_site(s, t);
         }
     }
-    for (Labels *l = g->labels; l; l = l->next) {
-        const Wrong *w = first_wrong(s, l->set);
-        Labelled **end = &l->vars;
-        Alike **alike = &l->alike;
-        l->identified = w ? w->because : NULL;
-        l->not_permuted = w ? why_not_permuted(s, l->set) : NULL;
-        for (int i = 0; i < g->nvars; i++) {
-            const Var *v = g->vars[i];
-            if (v->kind == VAR_DATA) {
-                for (int d = 0; d < v->rank; d++)
-                    if (root(s, dimension(s, v, d)) == l->set) {
-                        *alike = NEW(g->arena, Alike);
-                        **alike = (Alike){.var = v, .dim = d};
-                        alike = &(*alike)->next;
-                    }
-            } else if (!v->hidden && v->kind != VAR_LET && v->kind != VAR_SUM) add_labelled(s, &end, v, l->set);
-        }
-    }
+    for (Labels *l = g->labels; l; l = l->next) fill_set(s, l);
     return true;
 }
 

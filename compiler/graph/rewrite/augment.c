@@ -222,6 +222,26 @@ static Expr *moved(const Places *m, Expr *e)
     return e;
 }
 
+// What a statement is made of, at these places.
+static void move_all(Graph *g, Factor *rows, const Factor *f, const Places *m)
+{
+    rows->value = moved(m, f->value);
+    rows->log_density = moved(m, f->log_density);
+    rows->lower = moved(m, f->lower);
+    rows->upper = moved(m, f->upper);
+    rows->weights = moved(m, f->weights);
+    rows->args = NEW_N(g->arena, Expr *, f->nargs + 1);
+    for (int i = 0; i < f->nargs; i++) rows->args[i] = moved(m, f->args[i]);
+    rows->component = NEW_N(g->arena, Component, f->ncomponents + 1);
+    for (int c = 0; c < f->ncomponents; c++) {
+        Component *own = &rows->component[c];
+        *own = f->component[c];
+        own->weight = moved(m, own->weight);
+        own->args = NEW_N(g->arena, Expr *, own->nargs + 1);
+        for (int i = 0; i < own->nargs; i++) own->args[i] = moved(m, f->component[c].args[i]);
+    }
+}
+
 // The statement with a loop over the elements of its value in place of slices that other loops pick, of which each element looks up its
 // own:
 //
@@ -279,21 +299,7 @@ static Factor *by_elements(Graph *g, const Factor *f)
     for (int i = 0; i < m.n; i++) m.to[i] = moved(&m, m.to[i]);
     rows->plates.guard = ex_call2("<=", ex_num(1), moved(&m, ex_index(p->index[counted])));
     if (p->guard && !picks) rows->plates.guard = ex_call2("&&", rows->plates.guard, moved(&m, p->guard));
-    rows->value = moved(&m, f->value);
-    rows->log_density = moved(&m, f->log_density);
-    rows->lower = moved(&m, f->lower);
-    rows->upper = moved(&m, f->upper);
-    rows->weights = moved(&m, f->weights);
-    rows->args = NEW_N(g->arena, Expr *, f->nargs + 1);
-    for (int i = 0; i < f->nargs; i++) rows->args[i] = moved(&m, f->args[i]);
-    rows->component = NEW_N(g->arena, Component, f->ncomponents + 1);
-    for (int c = 0; c < f->ncomponents; c++) {
-        Component *own = &rows->component[c];
-        *own = f->component[c];
-        own->weight = moved(&m, own->weight);
-        own->args = NEW_N(g->arena, Expr *, own->nargs + 1);
-        for (int i = 0; i < own->nargs; i++) own->args[i] = moved(&m, f->component[c].args[i]);
-    }
+    move_all(g, rows, f, &m);
     return rows;
 }
 

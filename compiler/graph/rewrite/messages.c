@@ -290,6 +290,103 @@ static Expr *sum_of(int n, Expr *const *term)
     return all;
 }
 
+// The sum over the states of a chain, as it is made: what its messages are of.
+typedef struct ChainSum {
+    MessageChain h;
+    const Conditional *c;
+    Expr *local, *link, *length;
+    bool moved;  // read by moves: what messages are made of is in arrays
+    Expr *next;  // that, of the element behind
+    Var *m;      // the messages
+    int nterms;
+    Expr **all;  // the terms of a sum, one by one
+} ChainSum;
+
+// What messages are made of, in arrays that chains with the same data share.
+static void put_in_arrays(ChainSum *s)
+{
+    MessageChain *h = &s->h;
+    const Conditional *c = s->c;
+    Graph *g = h->g;
+    Var *v = c->var;
+    Expr *all = ex_add2(s->local, s->link);
+    v->summing.alike = alike_rows(g, c, c->past ? ex_add2(at_summaries(c, all, c->past->before), of_first(c)) : all);
+    if (v->summing.alike) h->alike = ex_call2("==", first_alike(v, c->current->args[0]), c->current->args[0]);
+    s->next = h->each ? tabulated(h, "links", ex_add2(s->link, s->local), true)
+                      : ex_add2(tabulated(h, "links", s->link, true), tabulated(h, "weights", s->local, false));
+    Linked *l = NEW(g->arena, Linked);
+    *l = (Linked){c, s->next, h->there};
+    v->summing.linked = l;
+}
+
+static Var *messages_var(Graph *g, Var *v, Expr *length, Expr *states)
+{
+    Var *m = v->summing.messages = var_unique(g, arena_printf(g->arena, "messages_%s", v->name), VAR_SERIES);
+    m->hidden = true;
+    m->span = v->span;
+    for (int k = 0; k < v->rank; k++)
+        if (k != v->summing.chain) m->dim[m->rank++] = v->dim[k];
+    m->dim[m->rank++] = length;
+    m->dim[m->rank++] = states;
+    return m;
+}
+
+// The messages of the i-th state (of any, if states are not written one by one): at the last element, or at those before, `t`.
+static void put_message(ChainSum *o, int i, bool before_last)
+{
+    const MessageChain *h = &o->h;
+    const Conditional *c = o->c;
+    Var *v = c->var;
+    const int along = v->summing.chain;
+    Index *last = c->element[along];
+    Index *t = index_new(last->name, ex_num(1), ex_sub(o->length, ex_num(1))), *k = index_new(intern("k"), ex_num(1), h->states);
+    Expr *state = h->each ? ex_num(i + 1) : ex_index(index_new(intern("j"), ex_num(1), h->states)),
+         *value = h->each ? ex_num(h->each->value[i]) : value_at_place(v, state), *at[MAX_RANK], *sub[MAX_RANK];
+    memcpy(at, c->current->args, sizeof *at * (size_t)v->rank);
+    Expr *here = at[along] = before_last ? ex_index(t) : o->length;
+    memcpy(sub, message_at(v, at, state)->args, sizeof *sub * (size_t)o->m->rank);
+    Site *s = chain_site(h, o->m, o->m->rank, sub);
+    for (int q = 0; q < v->rank; q++)
+        if (q != along) s->plates.index[s->plates.n++] = c->element[q];
+    if (before_last) s->plates.index[s->plates.n++] = t;
+    add_plate(s, state);
+    s->plates.guard = h->alike;
+    s->value = o->moved ? ex_num(0) : ex_replace_index(ex_replace(o->local, c->u, value), last, here);
+    if (!before_last) return;
+    Expr *from = o->moved ? o->next : o->link;
+    from = h->each ? behind_state(h, from, i) : ex_replace(from, element_beside(c, -1), value);
+    at[along] = ex_add2(here, ex_num(1));
+    for (int to = 0; to < o->nterms; to++) {
+        Expr *other = h->each ? ex_num(h->each->next[i * o->nterms + to] + 1) : ex_index(k),
+             *pair = ex_replace(from, c->u, h->each ? ex_num(h->each->first + to) : value_at_place(v, other));
+        o->all[to] = ex_add2(ex_replace_index(pair, last, at[along]), message_at(v, at, other));
+    }
+    s->value = ex_add2(s->value, h->each ? sum_of(o->nterms, o->all) : ex_reduce("log_sum_exp", k, ex_num(1), h->states, o->all[0]));
+    if (c->past) s->value = ex_map(s->value, settle_leaf, NULL);
+}
+
+// log_sum_exp of the first messages, with what the first element has by itself.
+static Expr *sum_at_first(ChainSum *o)
+{
+    const MessageChain *h = &o->h;
+    const Conditional *c = o->c;
+    Var *v = c->var;
+    Expr *at[MAX_RANK];
+    memcpy(at, c->current->args, sizeof *at * (size_t)v->rank);
+    at[v->summing.chain] = ex_num(1);
+    Index *j = index_new(intern("j"), ex_num(1), h->states), *last = c->element[v->summing.chain];
+    Expr *alone = of_first(c), **all = o->all;
+    for (int k = 0; k < o->nterms; k++) {
+        Expr *state = h->each ? ex_num(h->each->start[k] + 1) : ex_index(j),
+             *value = h->each ? ex_num(h->each->first + k) : value_at_place(v, state);
+        all[k] = message_at(v, at, state);
+        if (o->moved) all[k] = ex_add2(ex_replace_index(ex_replace(o->local, c->u, value), last, ex_num(1)), all[k]);
+        all[k] = ex_add2(all[k], ex_replace(alone, c->u, value));
+        if (h->each) all[k] = ex_map(all[k], settle_leaf, NULL);
+    }
+    return h->each ? sum_of(o->nterms, all) : ex_reduce("log_sum_exp", j, ex_num(1), h->states, all[0]);
+}
+
 // The series of messages; returns log_sum_exp of the first, in the other subscripts of the element. For sums that moves read, what messages
 // are made of is in arrays, and a message is what comes behind its element: its value is then the sum that derivatives need.
 Expr *sum_along(Graph *g, const Conditional *c, Expr *local, bool moved)
@@ -305,70 +402,16 @@ Expr *sum_along(Graph *g, const Conditional *c, Expr *local, bool moved)
                                       : NULL,
                       .there = ex_ref(var_new(g, v->name, VAR_ELEMENT), 0, NULL)};
     h.states = h.each ? ex_num(h.each->nstates) : place_of_value(v, end_of_summed(v, 1));
-    Expr *length = v->dim[v->summing.chain], *states = h.states, *link = link_before(c), *at[MAX_RANK], *sub[MAX_RANK], *next = NULL;
-    moved &= v->rank + 2 <= MAX_RANK;
-    if (moved) {
-        Expr *all = ex_add2(local, link);
-        v->summing.alike = alike_rows(g, c, c->past ? ex_add2(at_summaries(c, all, c->past->before), of_first(c)) : all);
-        if (v->summing.alike) h.alike = ex_call2("==", first_alike(v, c->current->args[0]), c->current->args[0]);
-        next = h.each ? tabulated(&h, "links", ex_add2(link, local), true)
-                      : ex_add2(tabulated(&h, "links", link, true), tabulated(&h, "weights", local, false));
-        Linked *l = NEW(g->arena, Linked);
-        *l = (Linked){c, next, h.there};
-        v->summing.linked = l;
-    }
-    Var *m = v->summing.messages = var_unique(g, arena_printf(g->arena, "messages_%s", v->name), VAR_SERIES);
-    m->hidden = true;
-    m->span = v->span;
-    for (int k = 0; k < v->rank; k++)
-        if (k != v->summing.chain) m->dim[m->rank++] = v->dim[k];
-    m->dim[m->rank++] = length;
-    m->dim[m->rank++] = states;
-    Index *last = c->element[v->summing.chain];
-    const int nterms = h.each ? h.each->nvalues : 1;
-    Expr **all = NEW_N(g->arena, Expr *, nterms);
-    memcpy(at, c->current->args, sizeof *at * (size_t)v->rank);
-    for (int which = 0; which < 2 * (h.each ? h.each->nstates : 1); which++) {
-        const bool site = which % 2;
-        const int i = which / 2;
-        Index *t = index_new(last->name, ex_num(1), ex_sub(length, ex_num(1))), *k = index_new(intern("k"), ex_num(1), states);
-        Expr *state = h.each ? ex_num(i + 1) : ex_index(index_new(intern("j"), ex_num(1), states)),
-             *value = h.each ? ex_num(h.each->value[i]) : value_at_place(v, state);
-        Expr *here = at[v->summing.chain] = site ? ex_index(t) : length;
-        memcpy(sub, message_at(v, at, state)->args, sizeof *sub * (size_t)m->rank);
-        Site *s = chain_site(&h, m, m->rank, sub);
-        for (int q = 0; q < v->rank; q++)
-            if (q != v->summing.chain) s->plates.index[s->plates.n++] = c->element[q];
-        if (site) s->plates.index[s->plates.n++] = t;
-        add_plate(s, state);
-        s->plates.guard = h.alike;
-        s->value = moved ? ex_num(0) : ex_replace_index(ex_replace(local, c->u, value), last, here);
-        if (!site) continue;
-        Expr *from = moved ? next : link;
-        from = h.each ? behind_state(&h, from, i) : ex_replace(from, element_beside(c, -1), value);
-        at[v->summing.chain] = ex_add2(here, ex_num(1));
-        for (int to = 0; to < nterms; to++) {
-            Expr *other = h.each ? ex_num(h.each->next[i * nterms + to] + 1) : ex_index(k),
-                 *pair = ex_replace(from, c->u, h.each ? ex_num(h.each->first + to) : value_at_place(v, other));
-            all[to] = ex_add2(ex_replace_index(pair, last, at[v->summing.chain]), message_at(v, at, other));
-        }
-        s->value = ex_add2(s->value, h.each ? sum_of(nterms, all) : ex_reduce("log_sum_exp", k, ex_num(1), states, all[0]));
-        if (c->past) s->value = ex_map(s->value, settle_leaf, NULL);
-    }
-    if (!add_series(g, m)) return NULL;
-    m->series->chains = v->summing.chain > 0;
-    at[v->summing.chain] = ex_num(1);
-    Index *j = index_new(intern("j"), ex_num(1), states);
-    Expr *alone = of_first(c);
-    for (int k = 0; k < nterms; k++) {
-        Expr *state = h.each ? ex_num(h.each->start[k] + 1) : ex_index(j),
-             *value = h.each ? ex_num(h.each->first + k) : value_at_place(v, state);
-        all[k] = message_at(v, at, state);
-        if (moved) all[k] = ex_add2(ex_replace_index(ex_replace(local, c->u, value), last, ex_num(1)), all[k]);
-        all[k] = ex_add2(all[k], ex_replace(alone, c->u, value));
-        if (h.each) all[k] = ex_map(all[k], settle_leaf, NULL);
-    }
-    return h.each ? sum_of(nterms, all) : ex_reduce("log_sum_exp", j, ex_num(1), states, all[0]);
+    ChainSum s = {.h = h, .c = c, .local = local, .link = link_before(c), .length = v->dim[v->summing.chain]};
+    s.moved = moved && v->rank + 2 <= MAX_RANK;
+    if (s.moved) put_in_arrays(&s);
+    s.m = messages_var(g, v, s.length, h.states);
+    s.nterms = h.each ? h.each->nvalues : 1;
+    s.all = NEW_N(g->arena, Expr *, s.nterms);
+    for (int which = 0; which < 2 * (h.each ? h.each->nstates : 1); which++) put_message(&s, which / 2, which % 2);
+    if (!add_series(g, s.m)) return NULL;
+    s.m->series->chains = v->summing.chain > 0;
+    return sum_at_first(&s);
 }
 
 // Of a chain that remembers, in terms of the state of the element before.

@@ -277,6 +277,23 @@ static Expr *take_slices(const Factor *own, Part **parts)
     return all;
 }
 
+// The plates of chains in place of those of elements, where there is an element; of chains that are alike the first stands for all.
+static Expr *each_chain(const Var *v, Loops *p, Expr *e)
+{
+    p->n--;
+    memmove(&p->index[v->summing.chain], &p->index[v->summing.chain + 1], sizeof *p->index * (size_t)(p->n - v->summing.chain));
+    const Expr *length = v->dim[v->summing.chain];
+    const bool any = length->kind == EX_NUM ? length->number >= 1 : length->kind == EX_REF && length->var->lower_number >= 1;
+    if (!any) p->guard = ex_call2("<=", ex_num(1), v->dim[v->summing.chain]);
+    if (v->summing.alike) {
+        Expr *k = ex_index(p->index[0]);
+        Expr *stands = ex_call2("==", first_alike(v, k), k);
+        p->guard = p->guard ? ex_call2("&&", p->guard, stands) : stands;
+        e = ex_mul2(ex_ref(v->summing.alike->summing.alike, 1, &k), e);
+    }
+    return e;
+}
+
 // Sums v out, as the number `number`; along a chain only if there may be chains. But for all others it is a sum over each element alone.
 // Returns why it cannot.
 const char *sum_out(Graph *g, Var *v, int number, bool chains, Seen by)
@@ -321,17 +338,7 @@ const char *sum_out(Graph *g, Var *v, int number, bool chains, Seen by)
         if (f == factor_written(f) && factor_counts(f, v, true) && factor_mentions(f, v)) f->gone = number;
     if (chain) {
         if (!ex_is_num(apart, 0)) new_sum(g, v, number, p, apart);
-        p.n--;
-        memmove(&p.index[v->summing.chain], &p.index[v->summing.chain + 1], sizeof *p.index * (size_t)(p.n - v->summing.chain));
-        const Expr *length = v->dim[v->summing.chain];
-        const bool any = length->kind == EX_NUM ? length->number >= 1 : length->kind == EX_REF && length->var->lower_number >= 1;
-        if (!any) p.guard = ex_call2("<=", ex_num(1), v->dim[v->summing.chain]);
-        if (v->summing.alike) {
-            Expr *k = ex_index(p.index[0]);
-            Expr *stands = ex_call2("==", first_alike(v, k), k);
-            p.guard = p.guard ? ex_call2("&&", p.guard, stands) : stands;
-            e = ex_mul2(ex_ref(v->summing.alike->summing.alike, 1, &k), e);
-        }
+        e = each_chain(v, &p, e);
     } else e = ex_add2(e, apart);
     new_sum(g, v, number, p, !chain && p.guard ? ex_replace(e, p.guard, ex_num(1)) : e);
     if (by == FOR_MOVES) {

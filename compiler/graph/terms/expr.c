@@ -473,91 +473,119 @@ static bool constant2(FunctionId fn, double a, double b, double *out)
 
 static bool is_comparison(FunctionId fn) { return fn == FN_EQ || fn == FN_NE || fn == FN_LT || fn == FN_LE; }
 
+// log(1 - x); NULL: as it is written.
+static Expr *log1m_simpler(const char *name, Expr *x)
+{
+    if (x->kind == EX_CALL) {
+        if (x->fn == FN_inv_cloglog) return ex_neg(ex_call1("exp", x->args[0]));
+        if (x->fn == FN_inv_logit) return ex_call1("log_inv_logit", ex_neg(x->args[0]));
+        if (x->fn == FN_Phi) return ex_call1("log_Phi", ex_neg(x->args[0]));
+        if (x->fn == FN_if_else) return ex_call3("if_else", x->args[0], ex_call1(name, x->args[1]), ex_call1(name, x->args[2]));
+        if (x->fn == FN_exp) return ex_call1("log1m_exp", x->args[0]);
+    }
+    if (x->kind == EX_ADD && x->nargs == 2 && ex_is_num(x->args[0], 1)) return ex_log(ex_sub(ex_num(1), x));
+    Expr *rest = complement(x);
+    if (rest) return ex_log(rest);
+    return x->kind == EX_NUM && x->number < 1 ? called("log1m", x->number, log1p(-x->number)) : NULL;
+}
+
+static Expr *log1p_simpler(Expr *x)
+{
+    Expr *simple = log1p_ratio(x), *less;
+    if (simple) return simple;
+    if (split_number(x, &less) == -1) return ex_call1("log1m", less);
+    return is_exponential(x) ? ex_call1("log1p_exp", ex_log(x)) : NULL;
+}
+
+static Expr *log_determinant_simpler(const char *name, Expr *x)
+{
+    Expr *c, *A;
+    if (is_inverse(x)) return ex_neg(ex_call1(name, x->args[0]));
+    return ex_scalar_multiple(x, &c, &A) ? ex_add2(ex_mul2(ex_length(ex_num(1), ex_dim(A, 0)), ex_log(c)), ex_call1(name, A)) : NULL;
+}
+
+// A call of one argument in its normal form; NULL: as it is written.
+static Expr *simpler_of_one(FunctionId fn, const char *name, Expr *x)
+{
+    if (fn == FN_log) return ex_log(x);
+    if (fn == FN_sqrt) return ex_pow(x, 0.5);
+    if (fn == FN_square) return ex_pow(x, 2);
+    if (fn == FN_inv) return ex_pow(x, -1);
+    if (fn == FN_inv_sqrt) return ex_pow(x, -0.5);
+    if (fn == FN_inv_square) return ex_pow(x, -2);
+    if (fn == FN_NOT && x->kind == EX_NUM) return ex_num(x->number == 0);
+    if (fn == FN_exp && x->kind == EX_CALL && x->fn == FN_log) return power_of_positive(x->args[0], 1);
+    if (fn == FN_exp && x->kind == EX_MUL && x->nargs == 2 && x->args[0]->kind == EX_NUM && x->args[1]->kind == EX_CALL &&
+        x->args[1]->fn == FN_log)
+        return is_whole(x->args[0]->number) ? power_of_positive(x->args[1]->args[0], x->args[0]->number)
+                                            : ex_pow(x->args[1]->args[0], x->args[0]->number);
+    if (fn == FN_inverse && is_inverse(x)) return x->args[0];
+    if (fn == FN_log1p_exp) return ex_neg(ex_call1("log_inv_logit", ex_neg(x)));
+    if (fn == FN_logit && x->kind == EX_CALL && x->fn == FN_inv_logit) return x->args[0];
+    if (fn == FN_inv_Phi && x->kind == EX_CALL && x->fn == FN_Phi) return x->args[0];
+    double v;
+    Expr *simple = fn == FN_log1m             ? log1m_simpler(name, x)
+                   : fn == FN_log1p           ? log1p_simpler(x)
+                   : fn == FN_log_determinant ? log_determinant_simpler(name, x)
+                                              : NULL;
+    if (simple) return simple;
+    return x->kind == EX_NUM && constant1(fn, x->number, &v) ? called(name, x->number, v) : NULL;
+}
+
+// A comparison of whole numbers: 2 <= 1 + k is 1 <= k.
+static Expr *compared(FunctionId fn, const char *name, Expr *const *args)
+{
+    const Expr *apart = ex_sub(args[0], args[1]);
+    if (apart->kind == EX_NUM)
+        return ex_num(fn == FN_EQ   ? apart->number == 0
+                      : fn == FN_NE ? apart->number != 0
+                      : fn == FN_LT ? apart->number < 0
+                                    : apart->number <= 0);
+    for (int i = 0; i < 2; i++)
+        if (args[i]->kind == EX_NUM && args[1 - i]->kind == EX_ADD && args[1 - i]->args[0]->kind == EX_NUM) {
+            Expr *less = ex_neg(args[1 - i]->args[0]), *both[2] = {ex_add2(args[0], less), ex_add2(args[1], less)};
+            return ex_call(name, 2, both);
+        }
+    return NULL;
+}
+
+static Expr *simpler_of_two(FunctionId fn, const char *name, Expr *const *args)
+{
+    Expr *const a = args[0], *const b = args[1];
+    double v;
+    if (a->kind == EX_NUM && b->kind == EX_NUM && constant2(fn, a->number, b->number, &v)) return ex_num(v);
+    if (is_comparison(fn) && ex_is_whole(a) && ex_is_whole(b)) return compared(fn, name, args);
+    if (fn == FN_fmax && b->kind == EX_NUM && a->kind == EX_CALL && a->fn == FN_fmax && a->args[1]->kind == EX_NUM)
+        return ex_call2("fmax", a->args[0], ex_num(fmax(a->args[1]->number, b->number)));
+    if (fn == FN_lbeta && (ex_is_num(a, 1) || ex_is_num(b, 1))) return ex_neg(ex_log(args[ex_is_num(a, 1)]));
+    if (fn == FN_SAME && a == b) return ex_num(1);
+    if (fn != FN_pow) return NULL;
+    if (b->kind == EX_NUM) return ex_pow(a, b->number);
+    return ex_is_num(a, 1) ? a : power_of_product(a, b);
+}
+
+static Expr *simpler_of_three(FunctionId fn, Expr *const *args)
+{
+    if (fn == FN_WITHIN && args[0]->kind == EX_NUM && args[1]->kind == EX_NUM && args[2]->kind == EX_NUM)
+        return ex_num(args[1]->number <= args[0]->number && args[0]->number <= args[2]->number ? 0 : -INFINITY);
+    if (fn != FN_if_else) return NULL;
+    if (args[0]->kind == EX_NUM) return args[0]->number != 0 ? args[1] : args[2];
+    return args[1] == args[2] ? args[1] : NULL;
+}
+
 Expr *ex_call(const char *name, int n, Expr *const *args)
 {
-    double v;
     name = intern(name);
     FunctionId fn = function_id(name);
-    if (n == 1) {
-        Expr *x = args[0];
-        if (fn == FN_log) return ex_log(x);
-        if (fn == FN_sqrt) return ex_pow(x, 0.5);
-        if (fn == FN_square) return ex_pow(x, 2);
-        if (fn == FN_inv) return ex_pow(x, -1);
-        if (fn == FN_inv_sqrt) return ex_pow(x, -0.5);
-        if (fn == FN_inv_square) return ex_pow(x, -2);
-        if (fn == FN_NOT && x->kind == EX_NUM) return ex_num(x->number == 0);
-        if (fn == FN_abs) {
-            name = intern("fabs");
-            fn = FN_fabs;
-        }
-        if (fn == FN_exp && x->kind == EX_CALL && x->fn == FN_log) return power_of_positive(x->args[0], 1);
-        if (fn == FN_exp && x->kind == EX_MUL && x->nargs == 2 && x->args[0]->kind == EX_NUM && x->args[1]->kind == EX_CALL &&
-            x->args[1]->fn == FN_log)
-            return is_whole(x->args[0]->number) ? power_of_positive(x->args[1]->args[0], x->args[0]->number)
-                                                : ex_pow(x->args[1]->args[0], x->args[0]->number);
-        if (fn == FN_log1m && x->kind == EX_CALL && x->fn == FN_inv_cloglog) return ex_neg(ex_call1("exp", x->args[0]));
-        if (fn == FN_log1m && x->kind == EX_CALL && x->fn == FN_inv_logit) return ex_call1("log_inv_logit", ex_neg(x->args[0]));
-        if (fn == FN_log1m && x->kind == EX_CALL && x->fn == FN_Phi) return ex_call1("log_Phi", ex_neg(x->args[0]));
-        if (fn == FN_log1m && x->kind == EX_CALL && x->fn == FN_if_else)
-            return ex_call3("if_else", x->args[0], ex_call1(name, x->args[1]), ex_call1(name, x->args[2]));
-        if (fn == FN_log1m && x->kind == EX_ADD && x->nargs == 2 && ex_is_num(x->args[0], 1)) return ex_log(ex_sub(ex_num(1), x));
-        if (fn == FN_log1m && x->kind == EX_CALL && x->fn == FN_exp) return ex_call1("log1m_exp", x->args[0]);
-        if (fn == FN_log1m) {
-            Expr *rest = complement(x);
-            if (rest) return ex_log(rest);
-        }
-        if (fn == FN_log1p) {
-            Expr *simple = log1p_ratio(x), *less;
-            if (simple) return simple;
-            if (split_number(x, &less) == -1) return ex_call1("log1m", less);
-            if (is_exponential(x)) return ex_call1("log1p_exp", ex_log(x));
-        }
-        if (fn == FN_inverse && is_inverse(x)) return x->args[0];
-        if (fn == FN_log_determinant && is_inverse(x)) return ex_neg(ex_call1(name, x->args[0]));
-        if (fn == FN_log_determinant) {
-            Expr *c, *A;
-            if (ex_scalar_multiple(x, &c, &A)) return ex_add2(ex_mul2(ex_length(ex_num(1), ex_dim(A, 0)), ex_log(c)), ex_call1(name, A));
-        }
-        if (fn == FN_log1p_exp) return ex_neg(ex_call1("log_inv_logit", ex_neg(x)));
-        if (fn == FN_logit && x->kind == EX_CALL && x->fn == FN_inv_logit) return x->args[0];
-        if (fn == FN_inv_Phi && x->kind == EX_CALL && x->fn == FN_Phi) return x->args[0];
-        if (fn == FN_log1m && x->kind == EX_NUM && x->number < 1) return called("log1m", x->number, log1p(-x->number));
-        if (x->kind == EX_NUM && constant1(fn, x->number, &v)) return called(name, x->number, v);
+    if (n == 1 && fn == FN_abs) {
+        name = intern("fabs");
+        fn = FN_fabs;
     }
-    if (n == 2 && args[0]->kind == EX_NUM && args[1]->kind == EX_NUM && constant2(fn, args[0]->number, args[1]->number, &v))
-        return ex_num(v);
-    if (n == 2 && is_comparison(fn) && ex_is_whole(args[0]) && ex_is_whole(args[1])) {  // 2 <= 1 + k is 1 <= k
-        const Expr *apart = ex_sub(args[0], args[1]);
-        if (apart->kind == EX_NUM)
-            return ex_num(fn == FN_EQ   ? apart->number == 0
-                          : fn == FN_NE ? apart->number != 0
-                          : fn == FN_LT ? apart->number < 0
-                                        : apart->number <= 0);
-        for (int i = 0; i < 2; i++)
-            if (args[i]->kind == EX_NUM && args[1 - i]->kind == EX_ADD && args[1 - i]->args[0]->kind == EX_NUM) {
-                Expr *less = ex_neg(args[1 - i]->args[0]), *both[2] = {ex_add2(args[0], less), ex_add2(args[1], less)};
-                return ex_call(name, 2, both);
-            }
-    }
-    if (n == 2 && fn == FN_fmax && args[1]->kind == EX_NUM && args[0]->kind == EX_CALL && args[0]->fn == FN_fmax &&
-        args[0]->args[1]->kind == EX_NUM)
-        return ex_call2("fmax", args[0]->args[0], ex_num(fmax(args[0]->args[1]->number, args[1]->number)));
-    if (n == 2 && fn == FN_lbeta && (ex_is_num(args[0], 1) || ex_is_num(args[1], 1))) return ex_neg(ex_log(args[ex_is_num(args[0], 1)]));
-    if (n == 2 && fn == FN_SAME && args[0] == args[1]) return ex_num(1);
-    if (n == 2 && fn == FN_pow && args[1]->kind == EX_NUM) return ex_pow(args[0], args[1]->number);
-    if (n == 2 && fn == FN_pow) {
-        if (ex_is_num(args[0], 1)) return args[0];
-        Expr *simple = power_of_product(args[0], args[1]);
-        if (simple) return simple;
-    }
-    if (n == 3 && fn == FN_WITHIN && args[0]->kind == EX_NUM && args[1]->kind == EX_NUM && args[2]->kind == EX_NUM)
-        return ex_num(args[1]->number <= args[0]->number && args[0]->number <= args[2]->number ? 0 : -INFINITY);
-    if (n == 3 && fn == FN_if_else) {
-        if (args[0]->kind == EX_NUM) return args[0]->number != 0 ? args[1] : args[2];
-        if (args[1] == args[2]) return args[1];
-    }
-    return expr_cons((Expr){.kind = EX_CALL, .name = name, .fn = fn, .nargs = n, .args = (Expr **)args});
+    Expr *simple = n == 1   ? simpler_of_one(fn, name, args[0])
+                   : n == 2 ? simpler_of_two(fn, name, args)
+                   : n == 3 ? simpler_of_three(fn, args)
+                            : NULL;
+    return simple ? simple : expr_cons((Expr){.kind = EX_CALL, .name = name, .fn = fn, .nargs = n, .args = (Expr **)args});
 }
 
 // Is c, or c with its sides changed, one of the conditions that `all` joins by `by`?

@@ -13,7 +13,6 @@ enum { PRINTED = 2000 };  // parts: what shares its parts may be longer than any
 static int printed;
 
 static void print(FILE *f, const Expr *e, int outer);
-
 static void print_list(FILE *f, const Expr *e, int from)
 {
     for (int i = from; i < e->nargs; i++) {
@@ -250,140 +249,164 @@ static bool is_subtracted(const Expr *t)
     return n->kind == EX_NUM && n->number < 0;
 }
 
+static void print_num(FILE *f, const Expr *e, int outer)
+{
+    if (shown_formula(e)) {
+        print(f, e->formula, outer);
+        return;
+    }
+    const bool apart = outer >= P_MUL && (e->number < 0 || e->number != floor(e->number));
+    if (apart) fputc('(', f);
+    print_number(f, e->number);
+    if (apart) fputc(')', f);
+}
+
+static void print_ref(FILE *f, const Expr *e)
+{
+    if (e->var->parts && e->nargs == 1 && e->args[0]->kind == EX_NUM) {
+        fputs(e->var->parts[(int)e->args[0]->number - 1]->name, f);
+        return;
+    }
+    fputs(e->var->name, f);
+    if (!e->nargs) return;
+    fputc('[', f);
+    print_list(f, e, 0);
+    fputc(']', f);
+}
+
+// x - mu, not -mu + x, as pages have it
+static void print_add(FILE *f, const Expr *e)
+{
+    bool first = true;
+    const Expr *number = shown_formula(e->args[0]);
+    const bool sum = number && number->kind == EX_ADD;
+    const int spread = sum ? number->nargs : 1;  // terms of a formula are terms of the sum
+    for (int minus = 0; minus < 2; minus++)
+        for (int i = 0; i < e->nargs + spread - 1; i++) {
+            const Expr *t = i >= spread ? e->args[i - spread + 1] : sum ? number->args[i] : number ? number : e->args[0];
+            if (is_subtracted(t) != minus) continue;
+            fputs(minus ? first ? "-" : " - " : first ? "" : " + ", f);
+            if (minus) print(f, ex_neg((Expr *)t), t->kind == EX_NUM ? P_ADD : P_MUL);
+            else print(f, t, P_ADD);
+            first = false;
+        }
+}
+
+// a*b/c: what has a negative power is divided by, after the rest
+static void print_mul(FILE *f, const Expr *e)
+{
+    bool first = true;
+    int from = 0;
+    if (e->args[0]->kind == EX_NUM && e->args[0]->number == -1) {
+        fputc('-', f);
+        from = 1;
+    }
+    for (int i = from; i < e->nargs; i++) {
+        if (e->args[i]->kind == EX_POW && e->args[i]->number < 0) continue;
+        if (!first) fputc('*', f);
+        print(f, e->args[i], first && e->args[i]->kind == EX_NUM && !shown_formula(e->args[i]) ? P_ADD : P_MUL);
+        first = false;
+    }
+    if (first) fputc('1', f);
+    for (int i = from; i < e->nargs; i++)
+        if (e->args[i]->kind == EX_POW && e->args[i]->number < 0) {
+            fputc('/', f);
+            print(f, ex_pow((Expr *)e->args[i], -1), P_POW);
+        }
+}
+
+static void print_pow(FILE *f, const Expr *e, int outer)
+{
+    if (e->number < 0) {
+        if (outer >= P_MUL) fputc('(', f);
+        fputs("1/", f);
+        print(f, ex_pow((Expr *)e, -1), P_POW);
+        if (outer >= P_MUL) fputc(')', f);
+    } else if (e->number == 0.5) {
+        fputs("sqrt(", f);
+        print(f, e->args[0], 0);
+        fputc(')', f);
+    } else {
+        print(f, e->args[0], P_ATOM);
+        fputc('^', f);
+        print(f, ex_num(e->number), P_ATOM);
+    }
+}
+
+static void print_infix(FILE *f, const Expr *e)
+{
+    const bool below = e->fn == FN_LE && e->args[0]->kind == EX_ADD && ex_is_num(e->args[0]->args[0], 1) && ex_is_whole(e->args[0]) &&
+                       ex_is_whole(e->args[1]);
+    fputc('(', f);
+    print(f, below ? ex_add2(e->args[0], ex_num(-1)) : e->args[0], P_ADD);  // 1 + k <= T is k < T
+    const bool named = e->fn == FN_AT_END || e->fn == FN_IN_TAIL || e->fn == FN_SAME;
+    fprintf(f, " %s ", below ? "<" : named ? function_rows[e->fn].infix : e->name);
+    print(f, e->args[1], P_ADD);
+    fputc(')', f);
+}
+
+static void print_call(FILE *f, const Expr *e)
+{
+    if (e->fn == FN_if_else && print_element(f, e)) return;
+    if (e->fn == FN_MOD || function_rows[e->fn].infix) {
+        print_infix(f, e);
+        return;
+    }
+    fprintf(f, "%s(", e->name);
+    if (e->fn == FN_ode_rk45 || e->fn == FN_ode_bdf) {  // as it is written
+        fprintf(f, "(%s, %s) -> ", e->args[6]->var->name, e->args[7]->var->name);
+        print(f, e->args[0], 0);
+        for (int i = 1; i < (ex_is_num(e->args[4], 1e-6) && ex_is_num(e->args[5], 1e-6) ? 4 : 6); i++) {
+            fputs(", ", f);
+            print(f, e->args[i], 0);
+        }
+    } else print_list(f, e, 0);
+    fputc(')', f);
+}
+
+// sum(i in 1:n, x), [i in 1:n, x]
+static void print_range(FILE *f, const Expr *e)
+{
+    const bool array = e->kind == EX_ARRAY;
+    if (array && print_written_out(f, e)) return;
+    char *range;
+    size_t size;
+    FILE *r = open_memstream(&range, &size);  // the ends of the range are outside of the index
+    if (array) fputc('1', r);
+    else print(r, e->args[0], P_ATOM);
+    fputc(':', r);
+    print(r, e->args[e->nargs - 2], P_ATOM);
+    fclose(r);
+    fprintf(f, "%s%c%s in %s, ", array ? "" : e->name, array ? '[' : '(', show_index(e), range);
+    print(f, e->args[e->nargs - 1], 0);
+    nshown--;
+    fputc(array ? ']' : ')', f);
+    free(range);
+}
+
 static void print(FILE *f, const Expr *e, int outer)
 {
     if (++printed > PRINTED) {
         fputs("...", f);
         return;
     }
+    const bool enclosed = !is_half_log(e) && ((e->kind == EX_ADD && outer > P_ADD) || (e->kind == EX_MUL && outer > P_MUL));
+    if (enclosed) fputc('(', f);
     switch (e->kind) {
-    case EX_NUM:
-        if (shown_formula(e)) print(f, e->formula, outer);
-        else if (e->number < 0 || e->number != floor(e->number)) {
-            if (outer >= P_MUL) fputc('(', f);
-            print_number(f, e->number);
-            if (outer >= P_MUL) fputc(')', f);
-        } else print_number(f, e->number);
-        break;
+    case EX_NUM: print_num(f, e, outer); break;
     case EX_INDEX: fputs(name_shown(e->index), f); break;
-    case EX_REF:
-        if (e->var->parts && e->nargs == 1 && e->args[0]->kind == EX_NUM) {
-            fputs(e->var->parts[(int)e->args[0]->number - 1]->name, f);
-            break;
-        }
-        fputs(e->var->name, f);
-        if (e->nargs) {
-            fputc('[', f);
-            print_list(f, e, 0);
-            fputc(']', f);
-        }
-        break;
-    case EX_ADD: {  // x - mu, not -mu + x, as pages have it
-        if (outer > P_ADD) fputc('(', f);
-        bool first = true;
-        const Expr *number = shown_formula(e->args[0]);
-        const bool sum = number && number->kind == EX_ADD;
-        const int spread = sum ? number->nargs : 1;  // terms of a formula are terms of the sum
-        for (int minus = 0; minus < 2; minus++)
-            for (int i = 0; i < e->nargs + spread - 1; i++) {
-                const Expr *t = i >= spread ? e->args[i - spread + 1] : sum ? number->args[i] : number ? number : e->args[0];
-                if (is_subtracted(t) != minus) continue;
-                fputs(minus ? first ? "-" : " - " : first ? "" : " + ", f);
-                if (minus) print(f, ex_neg((Expr *)t), t->kind == EX_NUM ? P_ADD : P_MUL);
-                else print(f, t, P_ADD);
-                first = false;
-            }
-        if (outer > P_ADD) fputc(')', f);
-        break;
-    }
-    case EX_MUL: {
+    case EX_REF: print_ref(f, e); break;
+    case EX_ADD: print_add(f, e); break;
+    case EX_MUL:
         if (is_half_log(e)) {
             print(f, e->args[1], 0);
             fputs("/2", f);
-            break;
-        }
-        if (outer > P_MUL) fputc('(', f);
-        bool first = true;
-        int from = 0;
-        if (e->args[0]->kind == EX_NUM && e->args[0]->number == -1) {
-            fputc('-', f);
-            from = 1;
-        }
-        for (int i = from; i < e->nargs; i++) {
-            if (e->args[i]->kind == EX_POW && e->args[i]->number < 0) continue;
-            if (!first) fputc('*', f);
-            print(f, e->args[i], first && e->args[i]->kind == EX_NUM && !shown_formula(e->args[i]) ? P_ADD : P_MUL);
-            first = false;
-        }
-        if (first) fputc('1', f);
-        for (int i = from; i < e->nargs; i++)
-            if (e->args[i]->kind == EX_POW && e->args[i]->number < 0) {
-                fputc('/', f);
-                print(f, ex_pow((Expr *)e->args[i], -1), P_POW);
-            }
-        if (outer > P_MUL) fputc(')', f);
+        } else print_mul(f, e);
         break;
-    }
-    case EX_POW:
-        if (e->number < 0) {
-            if (outer >= P_MUL) fputc('(', f);
-            fputs("1/", f);
-            print(f, ex_pow((Expr *)e, -1), P_POW);
-            if (outer >= P_MUL) fputc(')', f);
-        } else if (e->number == 0.5) {
-            fputs("sqrt(", f);
-            print(f, e->args[0], 0);
-            fputc(')', f);
-        } else {
-            print(f, e->args[0], P_ATOM);
-            fputc('^', f);
-            print(f, ex_num(e->number), P_ATOM);
-        }
-        break;
-    case EX_CALL: {
-        if (e->fn == FN_if_else && print_element(f, e)) break;
-        if (e->fn == FN_MOD || function_rows[e->fn].infix) {
-            const bool below = e->fn == FN_LE && e->args[0]->kind == EX_ADD && ex_is_num(e->args[0]->args[0], 1) &&
-                               ex_is_whole(e->args[0]) && ex_is_whole(e->args[1]);
-            fputc('(', f);
-            print(f, below ? ex_add2(e->args[0], ex_num(-1)) : e->args[0], P_ADD);  // 1 + k <= T is k < T
-            const bool named = e->fn == FN_AT_END || e->fn == FN_IN_TAIL || e->fn == FN_SAME;
-            fprintf(f, " %s ", below ? "<" : named ? function_rows[e->fn].infix : e->name);
-            print(f, e->args[1], P_ADD);
-            fputc(')', f);
-            return;
-        }
-        fprintf(f, "%s(", e->name);
-        if (e->fn == FN_ode_rk45 || e->fn == FN_ode_bdf) {  // as it is written
-            fprintf(f, "(%s, %s) -> ", e->args[6]->var->name, e->args[7]->var->name);
-            print(f, e->args[0], 0);
-            for (int i = 1; i < (ex_is_num(e->args[4], 1e-6) && ex_is_num(e->args[5], 1e-6) ? 4 : 6); i++) {
-                fputs(", ", f);
-                print(f, e->args[i], 0);
-            }
-        } else print_list(f, e, 0);
-        fputc(')', f);
-        break;
-    }
+    case EX_POW: print_pow(f, e, outer); break;
+    case EX_CALL: print_call(f, e); break;
     case EX_REDUCE:
-    case EX_ARRAY: {
-        const bool array = e->kind == EX_ARRAY;
-        if (array && print_written_out(f, e)) break;
-        char *range;
-        size_t size;
-        FILE *r = open_memstream(&range, &size);  // the ends of the range are outside of the index
-        if (array) fputc('1', r);
-        else print(r, e->args[0], P_ATOM);
-        fputc(':', r);
-        print(r, e->args[e->nargs - 2], P_ATOM);
-        fclose(r);
-        fprintf(f, "%s%c%s in %s, ", array ? "" : e->name, array ? '[' : '(', show_index(e), range);
-        print(f, e->args[e->nargs - 1], 0);
-        nshown--;
-        fputc(array ? ']' : ')', f);
-        free(range);
-        break;
-    }
+    case EX_ARRAY: print_range(f, e); break;
     case EX_AT:
         print(f, e->args[0], P_ATOM);
         fputc('[', f);
@@ -391,6 +414,7 @@ static void print(FILE *f, const Expr *e, int outer)
         fputc(']', f);
         break;
     }
+    if (enclosed) fputc(')', f);
 }
 
 void ex_print(FILE *f, const Expr *e)

@@ -401,6 +401,67 @@ static bool left_as_written(const Graph *g, const Factor *f)
     return false;
 }
 
+// The factor at the category that is drawn now, its plate of categories being solved for: the other plates, the conditions, the density.
+static void settle_plate(TakingCategory *k, const Factor *f, Index *plate, Factor *shadow)
+{
+    Loops *p = &shadow->plates;
+    p->n = 0;
+    shadow->log_density = ex_replace_index(f->log_density, plate, k->current);
+    if (f->plates.guard) p->guard = ex_replace_index(f->plates.guard, plate, k->current);
+    Expr *from[MAX_PLATES], *to[MAX_PLATES];
+    int n = 0;
+    for (int i = 0; i < f->plates.n; i++) {
+        Index *one = f->plates.index[i];
+        if (one == plate) continue;
+        Expr *lo = ex_replace_index(one->lo, plate, k->current), *hi = ex_replace_index(one->hi, plate, k->current);
+        for (int m = 0; m < n; m++) {
+            lo = ex_replace(lo, from[m], to[m]);
+            hi = ex_replace(hi, from[m], to[m]);
+        }
+        if (lo != one->lo || hi != one->hi) {
+            Index *fresh = index_new(one->name, lo, hi);
+            from[n] = ex_index(one);
+            to[n++] = ex_index(fresh);
+            one = fresh;
+        }
+        p->index[p->n++] = one;
+    }
+    for (int m = 0; m < n; m++) {
+        shadow->log_density = ex_replace(shadow->log_density, from[m], to[m]);
+        if (p->guard) p->guard = ex_replace(p->guard, from[m], to[m]);
+    }
+    Expr *within = where_turn_within(k, plate->lo, plate->hi);
+    if (!ex_is_num(within, 1)) p->guard = p->guard ? ex_call2("&&", p->guard, within) : within;
+    shadow->log_density = ex_map(shadow->log_density, decided, k);
+    if (p->guard) p->guard = ex_map(p->guard, decided, k);
+    if (p->guard && ex_is_num(p->guard, 1)) p->guard = NULL;
+}
+
+// One term of the polynomial; sums over rows see products only, so that each part of a coefficient is a term of its own.
+static bool append_term(TakingCategory *k, Factor *shadow, const Term *m, BlockTerm ***last, const char **because)
+{
+    const Expr *sum = m->coefficient->kind == EX_ADD ? m->coefficient : NULL;
+    for (int part = 0; part < (sum ? sum->nargs : 1); part++) {
+        BlockTerm *b = NEW(k->g->arena, BlockTerm);
+        *b = (BlockTerm){.degree = m->degree,
+                         .ref = {m->ref[0], m->ref[1]},
+                         .coefficient = entries_first(ex_map(sum ? sum->args[part] : m->coefficient, decided, k)),
+                         .span = shadow->span,
+                         .factor = shadow,
+                         .loops = {.guard = shadow->plates.guard}};
+        for (int r = 0; r < m->degree; r++)
+            if (m->ref[r]->nargs < m->ref[r]->var->rank) {
+                *because = "a routine needs it whole";
+                return false;
+            }
+        for (int n = 0; n < shadow->plates.n; n++) b->loops.index[b->loops.n++] = shadow->plates.index[n];
+        for (int n = 0; n < m->loops.n; n++) b->loops.index[b->loops.n++] = m->loops.index[n];
+        **last = b;
+        *last = &b->next;
+    }
+    return true;
+}
+
 static bool factor_terms(TakingCategory *k, const Factor *f, BlockTerm ***last, const char **because)
 {
     Graph *g = k->g;
@@ -410,38 +471,7 @@ static bool factor_terms(TakingCategory *k, const Factor *f, BlockTerm ***last, 
     Softmaxes sums = {.t = t};
     ex_find(f->log_density, find_sums, &sums);
     Index *plate = sums.n ? NULL : solved_plate(t, f);
-    if (plate) {
-        shadow->plates.n = 0;
-        shadow->log_density = ex_replace_index(f->log_density, plate, k->current);
-        if (f->plates.guard) shadow->plates.guard = ex_replace_index(f->plates.guard, plate, k->current);
-        Expr *from[MAX_PLATES], *to[MAX_PLATES];
-        int n = 0;
-        for (int i = 0; i < f->plates.n; i++) {
-            Index *one = f->plates.index[i];
-            if (one == plate) continue;
-            Expr *lo = ex_replace_index(one->lo, plate, k->current), *hi = ex_replace_index(one->hi, plate, k->current);
-            for (int m = 0; m < n; m++) {
-                lo = ex_replace(lo, from[m], to[m]);
-                hi = ex_replace(hi, from[m], to[m]);
-            }
-            if (lo != one->lo || hi != one->hi) {
-                Index *fresh = index_new(one->name, lo, hi);
-                from[n] = ex_index(one);
-                to[n++] = ex_index(fresh);
-                one = fresh;
-            }
-            shadow->plates.index[shadow->plates.n++] = one;
-        }
-        for (int m = 0; m < n; m++) {
-            shadow->log_density = ex_replace(shadow->log_density, from[m], to[m]);
-            if (shadow->plates.guard) shadow->plates.guard = ex_replace(shadow->plates.guard, from[m], to[m]);
-        }
-        Expr *within = where_turn_within(k, plate->lo, plate->hi);
-        if (!ex_is_num(within, 1)) shadow->plates.guard = shadow->plates.guard ? ex_call2("&&", shadow->plates.guard, within) : within;
-        shadow->log_density = ex_map(shadow->log_density, decided, k);
-        if (shadow->plates.guard) shadow->plates.guard = ex_map(shadow->plates.guard, decided, k);
-        if (shadow->plates.guard && ex_is_num(shadow->plates.guard, 1)) shadow->plates.guard = NULL;
-    }
+    if (plate) settle_plate(k, f, plate, shadow);
     if (sums.n && left_as_written(g, f)) {
         *because = "the model requests no latents";
         return false;
@@ -461,29 +491,8 @@ static bool factor_terms(TakingCategory *k, const Factor *f, BlockTerm ***last, 
         *because = arena_printf(g->arena, "`%s` (line %d) is not quadratic", ex_quote(g->arena, terms.opaque), span_line(f->span));
         return false;
     }
-    for (int i = 0; i < terms.n; i++) {
-        const Term *m = &terms.term[i];
-        if (m->degree == 0) continue;
-        const Expr *sum = m->coefficient->kind == EX_ADD ? m->coefficient : NULL;
-        for (int part = 0; part < (sum ? sum->nargs : 1); part++) {  // sums over rows see products only
-            BlockTerm *b = NEW(g->arena, BlockTerm);
-            *b = (BlockTerm){.degree = m->degree,
-                             .ref = {m->ref[0], m->ref[1]},
-                             .coefficient = entries_first(ex_map(sum ? sum->args[part] : m->coefficient, decided, k)),
-                             .span = f->span,
-                             .factor = shadow,
-                             .loops = {.guard = shadow->plates.guard}};
-            for (int r = 0; r < m->degree; r++)
-                if (m->ref[r]->nargs < m->ref[r]->var->rank) {
-                    *because = "a routine needs it whole";
-                    return false;
-                }
-            for (int n = 0; n < shadow->plates.n; n++) b->loops.index[b->loops.n++] = shadow->plates.index[n];
-            for (int n = 0; n < m->loops.n; n++) b->loops.index[b->loops.n++] = m->loops.index[n];
-            **last = b;
-            *last = &b->next;
-        }
-    }
+    for (int i = 0; i < terms.n; i++)
+        if (terms.term[i].degree > 0 && !append_term(k, shadow, &terms.term[i], last, because)) return false;
     Softmax **end = &t->softmax;
     while (*end) end = &(*end)->next;
     *end = k->softmax;
@@ -589,6 +598,46 @@ static Expr *shifted(Expr *e, void *with)
     return s->what == ADD_SHIFT ? ex_add2(e, by) : s->what == ONLY_SHIFT ? by : ex_num(0);
 }
 
+// The terms of a factor in the shifts; false: a softmax sees them, or they are not quadratic.
+static bool shift_terms(Graph *g, Categories *t, Factor *f, BlockTerm ***last)
+{
+    Softmaxes sums = {.t = t};
+    ex_find(f->log_density, find_sums, &sums);
+    Shifting k = {.t = t};
+    for (int i = 0; i < sums.n; i++) {
+        const Expr *over = log_sum_of(sums.sum[i]);
+        Index *c = index_new(over->index->name, over->args[0], over->args[1]);
+        Expr *eta = ex_open(over, c);
+        k.what = ONLY_SHIFT;
+        Expr *with = ex_map(eta, shifted, &k);
+        k.what = ONLY_REST;
+        k.moved[i] = ex_sub(with, ex_map(eta, shifted, &k));
+        if (ex_mentions_index(k.moved[i], c)) return false;
+    }
+    k.what = ADD_SHIFT;
+    k.n = sums.n;
+    k.sum = sums.sum;
+    const Terms terms = polynomial(g->arena, ex_map(f->log_density, shifted, &k), &(Unknowns){t->by, t->n, false}, 2);
+    if (terms.failed) return false;
+    for (int i = 0; i < terms.n; i++) {
+        const Term *m = &terms.term[i];
+        if (m->degree == 0) continue;
+        if (sums.n) return false;  // the softmax sees it, or may see it
+        BlockTerm *b = NEW(g->arena, BlockTerm);
+        *b = (BlockTerm){.degree = m->degree,
+                         .ref = {m->ref[0], m->ref[1]},
+                         .coefficient = m->coefficient,
+                         .span = f->span,
+                         .factor = f,
+                         .loops = {.guard = f->plates.guard}};
+        for (int n = 0; n < f->plates.n; n++) b->loops.index[b->loops.n++] = f->plates.index[n];
+        for (int n = 0; n < m->loops.n; n++) b->loops.index[b->loops.n++] = m->loops.index[n];
+        **last = b;
+        *last = &b->next;
+    }
+    return true;
+}
+
 static Update *shift_of(Graph *g, const Update *of)
 {
     Categories *t = of->categories;
@@ -604,40 +653,7 @@ static Update *shift_of(Graph *g, const Update *of)
     for (int q = 0; q < enters.n; q++) {
         Factor *f = enters.factor[q];
         if (!factor_counts_at(f, block_sums(t->var, t->n), false) || !mentions_members(f->log_density, t)) continue;
-        Softmaxes sums = {.t = t};
-        ex_find(f->log_density, find_sums, &sums);
-        Shifting k = {.t = t};
-        for (int i = 0; i < sums.n; i++) {
-            const Expr *over = log_sum_of(sums.sum[i]);
-            Index *c = index_new(over->index->name, over->args[0], over->args[1]);
-            Expr *eta = ex_open(over, c);
-            k.what = ONLY_SHIFT;
-            Expr *with = ex_map(eta, shifted, &k);
-            k.what = ONLY_REST;
-            k.moved[i] = ex_sub(with, ex_map(eta, shifted, &k));
-            if (ex_mentions_index(k.moved[i], c)) return NULL;
-        }
-        k.what = ADD_SHIFT;
-        k.n = sums.n;
-        k.sum = sums.sum;
-        const Terms terms = polynomial(g->arena, ex_map(f->log_density, shifted, &k), &(Unknowns){t->by, t->n, false}, 2);
-        if (terms.failed) return NULL;
-        for (int i = 0; i < terms.n; i++) {
-            const Term *m = &terms.term[i];
-            if (m->degree == 0) continue;
-            if (sums.n) return NULL;  // the softmax sees it, or may see it
-            BlockTerm *b = NEW(g->arena, BlockTerm);
-            *b = (BlockTerm){.degree = m->degree,
-                             .ref = {m->ref[0], m->ref[1]},
-                             .coefficient = m->coefficient,
-                             .span = f->span,
-                             .factor = f,
-                             .loops = {.guard = f->plates.guard}};
-            for (int n = 0; n < f->plates.n; n++) b->loops.index[b->loops.n++] = f->plates.index[n];
-            for (int n = 0; n < m->loops.n; n++) b->loops.index[b->loops.n++] = m->loops.index[n];
-            *last = b;
-            last = &b->next;
-        }
+        if (!shift_terms(g, t, f, &last)) return NULL;
     }
     s->kind = UPDATE_GAUSSIAN;
     s->span = of->span;

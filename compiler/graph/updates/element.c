@@ -105,6 +105,14 @@ static Expr *end_weighed(Graph *g, const Var *v, int side)
     return o.end;
 }
 
+// What draws values from those between the outermost ends.
+static Update *with_values_between(Graph *g, const Var *v, Update *s)
+{
+    s->enumerate.lower = end_weighed(g, v, 0);
+    s->enumerate.upper = end_weighed(g, v, 1);
+    return s;
+}
+
 Update *element_update(Graph *g, Var *v, bool singly, const char *no_plane);
 
 enum { SUBSCRIPTS_MORE = 2 };  // that an array of what links two neighbours has
@@ -117,9 +125,7 @@ Update *update_on_gpu(Graph *g, Var *v, const Update *on_cpu)
     Update *s = single_update(g, UPDATE_ENUM, v, conditional_at_once(g, v), can_collapse(g, v), NULL);
     s->reason = s->conditional->because;
     s->enumerate.at_once = s->marginal = true;
-    s->enumerate.lower = end_weighed(g, v, 0);
-    s->enumerate.upper = end_weighed(g, v, 1);
-    return s;
+    return with_values_between(g, v, s);
 }
 
 // Several unknowns by the product of their values, for the sizes that allow it.
@@ -131,8 +137,82 @@ Update *joined_update(Graph *g, const Joined *j)
     s->nblock = j->n;
     s->enumerate.at_once = s->marginal = true;
     s->joined = j;
-    s->enumerate.lower = end_weighed(g, j->var[0], 0);
-    s->enumerate.upper = end_weighed(g, j->var[0], 1);
+    return with_values_between(g, j->var[0], s);
+}
+
+// The request cannot be met.
+static Diag *refuse(Graph *g, const Var *v, const Request *asked, const char *because)
+{
+    Diag *m = diag(g->diags, asked->span, DIAG_E0508, v->name, asked->by);
+    diag_because(m, "%s", because);
+    return m;
+}
+
+static const char *const LEAVE_OUT = "leave the request out: gmc chooses";
+
+static Update *messages_update(Graph *g, Var *v)
+{
+    Update *s = single_update(g, UPDATE_ENUM, v, conditional_chain(g, v), can_collapse(g, v), NULL);
+    s->reason = s->conditional->because;
+    s->enumerate.by_messages = s->marginal = true;
+    return with_values_between(g, v, s);
+}
+
+// By elliptical slices, where the prior is joint normal, or the model requests it; NULL: not so.
+static Update *elliptical_update(Graph *g, Var *v, const Request *requested, bool collapsed, const char *because)
+{
+    const char *none;
+    Ellipse *e = find_ellipse(g, v, collapsed, &none);
+    if (!e) {
+        if (requested) diag_help(refuse(g, v, requested, none), LEAVE_OUT);
+        return NULL;
+    }
+    e->conditional->because = because;
+    Update *s = single_update(g, UPDATE_ELLIPTICAL, v, e->conditional, collapsed,
+                              requested ? "the model requests it" : "its prior is joint normal, and no family has the rest");
+    s->ellipse = e;
+    return s;
+}
+
+// An indicator together with the coefficient that it switches; NULL: there is none, or the model wants another method for it.
+static Update *pair_update(Graph *g, Var *v)
+{
+    const Pair *pair = find_pair(g, v);
+    const Request *of_b = pair ? request_of(g, pair->coefficient->var) : NULL;
+    if (!pair || (of_b && of_b->method && of_b->method != METHOD_GIBBS)) return NULL;
+    Update *s = single_update(g, UPDATE_PAIR, v, pair->indicator, false,
+                              arena_printf(g->arena, "given `%s`, or the converse, it would mix slowly", pair->coefficient->var->name));
+    s->pair = pair;
+    return s;
+}
+
+// Why it is drawn by its density, if that is not what the model requests.
+static void report_density(Graph *g, const Var *v, const Request *asked, const char *because)
+{
+    const Method method = asked ? asked->method : METHOD_OTHER;
+    const bool draws = g->method != METHOD_EM;
+    if (method == METHOD_ENUM) {
+        refuse(g, v, asked, v->discrete ? "its values are not finitely many" : "its values are reals");
+        return;
+    }
+    if (method != METHOD_GIBBS && (method || (!draws && v->kind == VAR_AUXILIARY))) return;
+    Diag *m = diag(g->diags, v->span, method == METHOD_GIBBS ? DIAG_W0601 : draws ? DIAG_P0602 : DIAG_P0606, v->name);
+    diag_because(m, "%s", because);
+}
+
+// By its density: values weighed one by one where they are finitely many, or by slices.
+static Update *density_update(Graph *g, Var *v, Conditional *c, bool collapsed, const Request *asked)
+{
+    const Method method = asked ? asked->method : METHOD_OTHER;
+    if (v->discrete && v->upper && (v->lower || isfinite(v->lower_number)) && method != METHOD_SLICE) {
+        Update *s = single_update(g, UPDATE_ENUM, v, c, collapsed, "finite support");
+        s->marginal = collapsed;
+        return with_values_between(g, v, s);
+    }
+    report_density(g, v, asked, c->because);
+    Update *s = single_update(g, method == METHOD_METROPOLIS ? UPDATE_METROPOLIS : UPDATE_SLICE, v, c, collapsed, c->because);
+    for (int i = 0; asked && i < asked->nsettings; i++)
+        if (asked->setting[i].id == SETTING_WIDTH) s->slice.width = elaborate_rule(g, asked->setting[i].value, 0, NULL, NULL);
     return s;
 }
 
@@ -144,30 +224,12 @@ Update *element_update(Graph *g, Var *v, bool singly, const char *no_plane)
     const bool draws = g->method != METHOD_EM, exact = !method || method == METHOD_GIBBS;
     const bool tied =
         v->constraint != CONSTRAINT_NONE && v->constraint != CONSTRAINT_ORDERED && v->constraint != CONSTRAINT_POSITIVE_ORDERED;
-    const bool metropolis = method == METHOD_METROPOLIS;
-    if (metropolis && (tied || v->discrete)) {
-        Diag *m = diag(g->diags, asked->span, DIAG_E0508, v->name, asked->by);
-        diag_because(m, "%s", tied ? "its elements are constrained together" : "its values are integers");
-        diag_help(m, "leave the request out: gmc chooses");
-    }
-    if (tied && method == METHOD_ELLIPTICAL) {
-        Diag *m = diag(g->diags, asked->span, DIAG_E0508, v->name, asked->by);
-        diag_because(m, "its elements are constrained together");
-        diag_help(m, "leave the request out: gmc chooses");
-    }
+    if ((method == METHOD_METROPOLIS && (tied || v->discrete)) || (method == METHOD_ELLIPTICAL && tied))
+        diag_help(refuse(g, v, asked, tied ? "its elements are constrained together" : "its values are integers"), LEAVE_OUT);
     if (tied) return constrained_update(g, v, no_plane);
-    if (v->summing.messages && !singly) {
-        Update *s = single_update(g, UPDATE_ENUM, v, conditional_chain(g, v), can_collapse(g, v), NULL);
-        s->reason = s->conditional->because;
-        s->enumerate.by_messages = s->marginal = true;
-        s->enumerate.lower = end_weighed(g, v, 0);
-        s->enumerate.upper = end_weighed(g, v, 1);
-        return s;
-    }
+    if (v->summing.messages && !singly) return messages_update(g, v);
     Conditional *c = conditional_element(g, v, false);
-    bool collapsed = can_collapse(g, v);
-    bool squeezed = collapsed && !method && bounded_by_auxiliaries(c);
-    const bool elliptical = method == METHOD_ELLIPTICAL;
+    const bool collapsed = can_collapse(g, v), squeezed = collapsed && !method && bounded_by_auxiliaries(c);
     if (c->family && !squeezed && exact) return single_update(g, UPDATE_EXACT, v, c, false, "conjugate");
     const char *because = squeezed
                               ? "given the auxiliaries its conditional is narrow; with them integrated out it mixes faster (Cowles 1996)"
@@ -181,53 +243,14 @@ Update *element_update(Graph *g, Var *v, bool singly, const char *no_plane)
             return s;
         }
     }
-    if (draws && (!method || elliptical)) {
-        const char *none;
-        Ellipse *e = find_ellipse(g, v, collapsed, &none);
-        if (e) {
-            e->conditional->because = because;
-            Update *s = single_update(g, UPDATE_ELLIPTICAL, v, e->conditional, collapsed,
-                                      elliptical ? "the model requests it" : "its prior is joint normal, and no family has the rest");
-            s->ellipse = e;
-            return s;
-        }
-        if (elliptical) {
-            Diag *m = diag(g->diags, asked->span, DIAG_E0508, v->name, asked->by);
-            diag_because(m, "%s", none);
-            diag_help(m, "leave the request out: gmc chooses");
-        }
+    if (draws && (!method || method == METHOD_ELLIPTICAL)) {
+        Update *s = elliptical_update(g, v, method ? asked : NULL, collapsed, because);
+        if (s) return s;
     }
     if (draws && !collapsed && !method && conditional_own(g, c, false))
         return single_update(g, UPDATE_OWN, v, c, false, "its own distribution");
     if (c->family) c = conditional_density(g, v, collapsed);
     c->because = because;
-    const Pair *pair = draws && v->discrete && exact ? find_pair(g, v) : NULL;
-    const Request *of_b = pair ? request_of(g, pair->coefficient->var) : NULL;
-    if (pair && (!of_b || !of_b->method || of_b->method == METHOD_GIBBS)) {
-        Update *s = single_update(g, UPDATE_PAIR, v, pair->indicator, false,
-                                  arena_printf(g->arena, "given `%s`, or the converse, it would mix slowly", pair->coefficient->var->name));
-        s->pair = pair;
-        return s;
-    }
-    if (v->discrete && v->upper && (v->lower || isfinite(v->lower_number)) && method != METHOD_SLICE) {
-        Update *s = single_update(g, UPDATE_ENUM, v, c, collapsed, "finite support");
-        s->marginal = collapsed;
-        s->enumerate.lower = end_weighed(g, v, 0);
-        s->enumerate.upper = end_weighed(g, v, 1);
-        return s;
-    }
-    if (method == METHOD_ENUM) {
-        Diag *m = diag(g->diags, asked->span, DIAG_E0508, v->name, asked->by);
-        diag_because(m, v->discrete ? "its values are not finitely many" : "its values are reals");
-    } else if (method == METHOD_GIBBS) {
-        Diag *m = diag(g->diags, v->span, DIAG_W0601, v->name);
-        diag_because(m, "%s", because);
-    } else if (!method && (draws || v->kind != VAR_AUXILIARY)) {
-        Diag *m = diag(g->diags, v->span, draws ? DIAG_P0602 : DIAG_P0606, v->name);
-        diag_because(m, "%s", because);
-    }
-    Update *s = single_update(g, metropolis ? UPDATE_METROPOLIS : UPDATE_SLICE, v, c, collapsed, because);
-    for (int i = 0; asked && i < asked->nsettings; i++)
-        if (asked->setting[i].id == SETTING_WIDTH) s->slice.width = elaborate_rule(g, asked->setting[i].value, 0, NULL, NULL);
-    return s;
+    Update *pair = draws && v->discrete && exact ? pair_update(g, v) : NULL;
+    return pair ? pair : density_update(g, v, c, collapsed, asked);
 }

@@ -155,80 +155,112 @@ static void put_reads(HmcBlock *m, const Prepared *r)
         }
 }
 
+// A factor of the density in its loop, as it is put.
+typedef struct FactorLoop {
+    HmcBlock *m;
+    const Prepared *first, *r;  // the first of all; this one
+    Node *sum;
+    Keeping sums;
+    NamedWeight *named;  // weights that several derivatives share
+    const Derivative **covered;
+    int ncovered, ntotals;
+} FactorLoop;
+
+static void name_weights(FactorLoop *o)
+{
+    HmcBlock *m = o->m;
+    Lower *p = m->p;
+    const Prepared *r = o->r;
+    for (const Derivative *d = r->terms; d; d = d->next) {
+        bool before = false, again = false, used = false;
+        for (const Derivative *e = r->terms; e; e = e->next) used |= e->weight == d->weight && is_used_here(m, r, e);
+        for (const Derivative *e = r->terms; e != d; e = e->next) before |= e->weight == d->weight;
+        for (const Derivative *e = d->next; e; e = e->next) again |= e->weight == d->weight;
+        if (before || !again || !used || d->weight->nargs == 0 || d->weight->kind == EX_REF) continue;
+        NamedWeight *w = NEW(p->g->arena, NamedWeight);
+        *w = (NamedWeight){d->weight, local_new(p->g->arena, intern(words(p, "w%d", ++m->nnamed))), o->named};
+        o->named = w;
+        put_let(p, in_this_loop(&o->sums, d->weight), w->local, in_this_loop(&o->sums, d->weight), "wide");
+    }
+}
+
+// A derivative that another loop adds: its weight in an array, if it is work to compute, and what it keeps of this loop.
+static void put_later(FactorLoop *o, Derivative *d)
+{
+    HmcBlock *m = o->m;
+    const Loops *plates = &o->r->f.plates;
+    Pending w = {.d = d, .weight = d->weight};
+    if (plates->n && ex_find(d->weight, test_work, NULL)) {
+        for (const Pending *e = m->pending; e; e = e->next)
+            if (e->d->weight == d->weight && e->d->factor == d->factor) w.weight = e->weight;
+        Expr *place = w.weight == d->weight ? weight_place(m, plates) : NULL;
+        if (place) {
+            put_assign(m->p, ASSIGN_SET, place_element(place), in_this_loop(&o->sums, d->weight));
+            w.weight = place;
+        }
+    }
+    Derivative *later = arena_copy(m->p->g->arena, d, sizeof *d);
+    later->rest = in_later_loops(&o->sums, d->rest);
+    if (w.weight == d->weight) w.weight = later->weight = in_later_loops(&o->sums, d->weight);
+    w.keeps = later->rest != d->rest || later->weight != d->weight;
+    if (w.keeps) later->rest = in_places(&o->sums, later->rest, &d->loops);
+    if (w.keeps) w.d = later;
+    add_pending(m, &w);
+}
+
+// A derivative goes with the weights of a product, into a total, into its own place, or to a later loop.
+static void put_derivative(FactorLoop *o, Derivative *d)
+{
+    HmcBlock *m = o->m;
+    Lower *p = m->p;
+    const Prepared *r = o->r;
+    const Loops *plates = &r->f.plates;
+    const bool all = d->loops.n == plates->n;
+    const Product *of = product_with(r->span, d->ref->var);
+    if (of) {
+        if (first_reader(o->first, of) != r || whole_term(r, of) != d)
+            put_weight(m, of, d, by_name(o->named, d->weight), plates->n, ASSIGN_ADD);
+        return;
+    }
+    if (is_covered(d, o->covered, o->ncovered)) return;
+    Total *t = all ? total_of(r->span ? r->span->totals : m->totals, d->ref) : NULL;
+    if (t && o->ntotals < MOST_TOTALS) {
+        put_assign(p, ASSIGN_ADD, place_local(t->local), in_this_loop(&o->sums, ex_mul2(by_name(o->named, d->weight), d->rest)));
+        if (r->span) o->sum->loop.total[o->sum->loop.ntotals++] = t->local;
+        o->ntotals++;
+        return;
+    }
+    if (all && is_own(d->ref, plates) && !r->span)
+        put_assign(p, ASSIGN_ADD, gradient_place(m, d->ref), in_this_loop(&o->sums, ex_mul2(by_name(o->named, d->weight), d->rest)));
+    else put_later(o, d);
+}
+
 void put_factor(HmcBlock *m, const Prepared *first, const Prepared *r)
 {
     Lower *p = m->p;
     const Factor *f = &r->f;
+    FactorLoop o = {.m = m, .first = first, .r = r};
     put(p, NODE_COMMENT)->text.lines = factor_text(p, f);
-    int nterms = 0, ncovered = 0;
+    int nterms = 0;
     for (const Derivative *d = r->terms; d; d = d->next) nterms++;
-    const Derivative **covered = NEW_N(p->g->arena, const Derivative *, nterms *(nterms + 1) + 1);
+    o.covered = NEW_N(p->g->arena, const Derivative *, nterms *(nterms + 1) + 1);
     for (int k = 0; r->span && k < r->span->nproducts; k++) {
         Product *of = r->span->product[k];
         const Prepared *one = first_reader(first, of);
-        if (one == r && !first_reader(r->next, of)) put_beside(m, r, of, covered, &ncovered);
+        if (one == r && !first_reader(r->next, of)) put_beside(m, r, of, o.covered, &o.ncovered);
     }
     put_scalars(m, r);
-    Node *sum = enter_factor(p, first, r);
-    if (r->span) sum->loop.total[sum->loop.ntotals++] = m->lp;
+    o.sum = enter_factor(p, first, r);
+    if (r->span) o.sum->loop.total[o.sum->loop.ntotals++] = m->lp;
     put_reads(m, r);
-    Keeping sums = name_sums(m, r, covered, ncovered);
-    put_assign(p, ASSIGN_ADD, place_local(m->lp), in_this_loop(&sums, f->log_density));
-    NamedWeight *named = NULL;  // weights that several derivatives share
-    for (const Derivative *d = r->terms; d; d = d->next) {
-        bool before = false, again = false, used = false;
-        for (const Derivative *o = r->terms; o; o = o->next) used |= o->weight == d->weight && is_used_here(m, r, o);
-        for (const Derivative *o = r->terms; o != d; o = o->next) before |= o->weight == d->weight;
-        for (const Derivative *o = d->next; o; o = o->next) again |= o->weight == d->weight;
-        if (before || !again || !used || d->weight->nargs == 0 || d->weight->kind == EX_REF) continue;
-        NamedWeight *w = NEW(p->g->arena, NamedWeight);
-        *w = (NamedWeight){d->weight, local_new(p->g->arena, intern(words(p, "w%d", ++m->nnamed))), named};
-        named = w;
-        put_let(p, in_this_loop(&sums, d->weight), w->local, in_this_loop(&sums, d->weight), "wide");
-    }
+    o.sums = name_sums(m, r, o.covered, o.ncovered);
+    put_assign(p, ASSIGN_ADD, place_local(m->lp), in_this_loop(&o.sums, f->log_density));
+    name_weights(&o);
     for (int k = 0; r->span && k < r->span->nproducts; k++) {
         const Product *of = r->span->product[k];
         const Derivative *d = first_reader(first, of) == r ? whole_term(r, of) : NULL;
-        if (d) put_weight(m, of, d, by_name(named, d->weight), f->plates.n, ASSIGN_SET);
+        if (d) put_weight(m, of, d, by_name(o.named, d->weight), f->plates.n, ASSIGN_SET);
     }
-    int ntotals = 0;
-    for (Derivative *d = r->terms; d; d = d->next) {
-        const bool all = d->loops.n == f->plates.n;
-        const Product *of = product_with(r->span, d->ref->var);
-        if (of) {
-            if (first_reader(first, of) != r || whole_term(r, of) != d)
-                put_weight(m, of, d, by_name(named, d->weight), f->plates.n, ASSIGN_ADD);
-            continue;
-        }
-        if (is_covered(d, covered, ncovered)) continue;
-        Total *t = all ? total_of(r->span ? r->span->totals : m->totals, d->ref) : NULL;
-        if (t && ntotals < MOST_TOTALS) {
-            put_assign(p, ASSIGN_ADD, place_local(t->local), in_this_loop(&sums, ex_mul2(by_name(named, d->weight), d->rest)));
-            if (r->span) sum->loop.total[sum->loop.ntotals++] = t->local;
-            ntotals++;
-            continue;
-        }
-        if (all && is_own(d->ref, &f->plates) && !r->span) {
-            put_assign(p, ASSIGN_ADD, gradient_place(m, d->ref), in_this_loop(&sums, ex_mul2(by_name(named, d->weight), d->rest)));
-            continue;
-        }
-        Pending w = {.d = d, .weight = d->weight};
-        if (f->plates.n && ex_find(d->weight, test_work, NULL)) {
-            for (const Pending *o = m->pending; o; o = o->next)
-                if (o->d->weight == d->weight && o->d->factor == d->factor) w.weight = o->weight;
-            Expr *place = w.weight == d->weight ? weight_place(m, &f->plates) : NULL;
-            if (place) {
-                put_assign(p, ASSIGN_SET, place_element(place), in_this_loop(&sums, d->weight));
-                w.weight = place;
-            }
-        }
-        Derivative *later = arena_copy(p->g->arena, d, sizeof *d);
-        later->rest = in_later_loops(&sums, d->rest);
-        if (w.weight == d->weight) w.weight = later->weight = in_later_loops(&sums, d->weight);
-        w.keeps = later->rest != d->rest || later->weight != d->weight;
-        if (w.keeps) later->rest = in_places(&sums, later->rest, &d->loops);
-        if (w.keeps) w.d = later;
-        add_pending(m, &w);
-    }
-    leave(p, sum);
+    for (Derivative *d = r->terms; d; d = d->next) put_derivative(&o, d);
+    leave(p, o.sum);
 }

@@ -23,6 +23,32 @@ static void put_density_store(HmcBlock *m, int which)
     leave(p, lane);  // all wait for it
 }
 
+// Passes over rows for sums that wait. Before the first the kernel k, which fills their weights, ends; gives: whether there is one.
+static bool launch_pending_rows(HmcBlock *m, Kernel *k)
+{
+    Lower *p = m->p;
+    bool rows = false;
+    for (Pending *w = m->pending; w; w = w->next) {
+        Launches *const list = p->launches;
+        Launches later = {0};
+        p->launches = &later;
+        const bool one = row_sums_of(m, w);
+        p->launches = list;
+        if (!one) continue;
+        if (!rows) {  // the weights are filled by the kernel that ends here
+            put_density_store(m, BY_VARIABLES);
+            close_kernel(p);
+            launch_team(p, k);
+        }
+        rows = true;
+        if (!later.first) continue;  // one pass serves several
+        if (!p->launches->first) p->launches->last = &p->launches->first;
+        *p->launches->last = later.first;
+        p->launches->last = later.last;
+    }
+    return rows;
+}
+
 void put_log_density(HmcBlock *m, Prepared *first)
 {
     Lower *p = m->p;
@@ -50,25 +76,7 @@ void put_log_density(HmcBlock *m, Prepared *first)
     for (const RowSpan *s = m->spans; s; s = s->next) put_span_gradient(m, s);
     for (const Prepared *r = first; r; r = r->next)
         if (!r->span) put_factor(m, first, r);
-    bool rows = false;
-    for (Pending *w = m->pending; w; w = w->next) {
-        Launches *const list = p->launches;
-        Launches later = {0};
-        p->launches = &later;
-        const bool one = row_sums_of(m, w);
-        p->launches = list;
-        if (!one) continue;
-        if (!rows) {  // the weights are filled by the kernel that ends here
-            put_density_store(m, BY_VARIABLES);
-            close_kernel(p);
-            launch_team(p, k);
-        }
-        rows = true;
-        if (!later.first) continue;  // one pass serves several
-        if (!p->launches->first) p->launches->last = &p->launches->first;
-        *p->launches->last = later.first;
-        p->launches->last = later.last;
-    }
+    const bool rows = launch_pending_rows(m, k);
     if (rows) {
         note(p, "The gradient of the log density of %s, from what %s and the passes over rows have left", m->update->description->what,
              k->name);

@@ -16,12 +16,11 @@ static void set_number(Launch *l, const char *name, double value)
     as_setting(l, name);
 }
 
-void update_nuts(Lower *p, const Update *s, UpdateCode *code)
+// What is known of each unknown before anything is made of it.
+static HmcBlock block_of(Lower *p, const Update *s)
 {
     HmcBlock m = {.p = p, .update = s, .stem = block_name(p, s->block, s->nblock)};
     Arena *a = p->g->arena;
-    m.last_total = &m.totals;
-    m.last_pending = &m.pending;
     m.offset = NEW_N(a, Expr *, s->nblock);
     m.ends = NEW_N(a, Ends, s->nblock);
     m.order = NEW_N(a, int, s->nblock);
@@ -39,35 +38,105 @@ void update_nuts(Lower *p, const Update *s, UpdateCode *code)
         if (is_angle(&m, s->block[i])) m.ends[i] = (Ends){.number = {-INFINITY, INFINITY}, .is_angle = true};
     for (int i = 0; i < s->nblock && s->nuts.step == 0; i++) m.centring[i].priors = priors_of(&m, s->block[i], &m.centring[i].root);
     m.adjoint = NEW_N(a, Var *, m.moving.n + 1);
-    for (int i = 0; i < m.moving.nfactored; i++) {
-        Factored *of = &m.moving.factored[i];
+    return m;
+}
+
+// The arrays of the block: factored matrices, adjoints of series, position, gradient, density, and room for trajectories.
+static void make_arrays(HmcBlock *m, Expr *room)
+{
+    Lower *p = m->p;
+    for (int i = 0; i < m->moving.nfactored; i++) {
+        Factored *of = &m->moving.factored[i];
         int k = 0;
-        while (m.moving.var[k] != of->var) k++;
-        m.moving.var[k] = of->var = work_array(p, ROLE_BLOCK, words(p, "%s_%s", of->var->name, m.stem), 2, of->var->dim);
+        while (m->moving.var[k] != of->var) k++;
+        m->moving.var[k] = of->var = work_array(p, ROLE_BLOCK, words(p, "%s_%s", of->var->name, m->stem), 2, of->var->dim);
     }
-    for (int i = s->nblock; i < m.moving.n; i++)
-        m.adjoint[i] =
-            work_array(p, ROLE_BLOCK, words(p, "adjoint_%s", m.moving.var[i]->name), m.moving.var[i]->rank, m.moving.var[i]->dim);
-    m.position = work_array(p, ROLE_BLOCK, words(p, "position_%s", m.stem), 1, &m.size);
-    m.gradient = work_array(p, ROLE_BLOCK, words(p, "gradient_%s", m.stem), 1, &m.size);
-    m.density = work_array(p, ROLE_BLOCK, words(p, "log_density_%s", m.stem), 1, (Expr *[]){ex_num(2)});
+    for (int i = m->update->nblock; i < m->moving.n; i++) {
+        const Var *v = m->moving.var[i];
+        m->adjoint[i] = work_array(p, ROLE_BLOCK, words(p, "adjoint_%s", v->name), v->rank, v->dim);
+    }
+    m->position = work_array(p, ROLE_BLOCK, words(p, "position_%s", m->stem), 1, &m->size);
+    m->gradient = work_array(p, ROLE_BLOCK, words(p, "gradient_%s", m->stem), 1, &m->size);
+    m->density = work_array(p, ROLE_BLOCK, words(p, "log_density_%s", m->stem), 1, (Expr *[]){ex_num(2)});
+    m->machine = work_array(p, ROLE_TUNING, words(p, "nuts_%s", m->stem), 1, &room);
+}
+
+// The launches that the sampler calls for itself: of the density, and of the Jacobian of its coordinates. Gives: what puts the position in
+// its places.
+static const Kernel *put_launches_of_density(HmcBlock *m, UpdateCode *code)
+{
+    Lower *p = m->p;
+    put_ends(m);
+    put_enter(m);
+    Launches *const sweep = p->launches;
+    code->density_name = kernel_name(p, words(p, "density_of_%s", m->stem));
+    p->launches = &code->density;
+    Prepared *first = prepare_all(m);
+    const Kernel *place = put_place(m);
+    launch_team(p, place);
+    put_log_density(m, first);
+    code->jacobian_name = words(p, "jacobian_of_%s", m->stem);
+    p->launches = &code->jacobian;
+    put_jacobian(m);
+    p->launches = sweep;
+    return place;
+}
+
+// The names of unknowns that the density has summed out; "": none.
+static const char *summed_out(Lower *p, const Update *s)
+{
+    const char *summed = "";
+    for (int i = 0; i < p->g->nvars; i++) {
+        const Var *v = p->g->vars[i];
+        if (s->over_sum && !s->selection && v->summing.summed && v->summing.summed <= s->nuts.sums)
+            summed = words(p, "%s%s%s", summed, *summed ? ", " : "", v->name);
+    }
+    for (int i = 0; s->selection && i < s->selection->nsummed; i++)
+        summed = words(p, "%s%s%s", summed, *summed ? ", " : "", s->selection->summed[i]->name);
+    return summed;
+}
+
+// Settings of the sampler, where they differ from those that it has by itself.
+static void put_settings(const HmcBlock *m, Launch *l, const UpdateCode *code)
+{
+    static const char *const metrics[] = {
+#define METRIC(id, word, what) "METRIC_" #id,
+#include "../../front/methods.def"
+    };
+    Lower *p = m->p;
+    const Update *s = m->update;
+    // nothing else changes what the density reads: at the place that the last trajectory ended in, nothing is evaluated again
+    bool alone = true, imputed = false;
+    for (const Update *o = p->g->updates; o; o = o->next) {
+        alone &= o == s || o->imputes || (s->selection && o->selection == s->selection);
+        imputed |= o->imputes;
+    }
+    if (alone) with_function(l, imputed ? "GM_UNLESS_MISSING" : "GM_ALONE"), as_setting(l, "alone");
+    set_number(l, "marginal", s->collapsed || s->over_sum);
+    set_number(l, "selection", s->selection ? s->selection->number : 0);
+    if (s->nuts.step == 0) set_number(l, "accept", s->nuts.accept);
+    if (s->nuts.steps == 0 && !s->nuts.chees) set_number(l, "depth", s->nuts.depth);
+    set_number(l, "steps", s->nuts.steps);
+    set_number(l, "step", s->nuts.step);
+    if (s->nuts.anneal > 1) set_number(l, "anneal", s->nuts.anneal);
+    const char *summed = summed_out(p, s);
+    if (*summed) with_string(l, summed), as_setting(l, "summed");
+    if (code->jacobian.first) with_function(l, code->jacobian_name), as_setting(l, "jacobian");
+    if (m->shares) with_function(l, words(p, "gm_of(%s)", m->next_shares->name)), as_setting(l, "standardised");
+    if (s->nuts.named && !s->nuts.steps) with_function(l, s->nuts.chees ? "GM_BY_CHEES" : "GM_BY_NUTS"), as_setting(l, "by");
+    if (s->nuts.metric) with_function(l, metrics[s->nuts.metric]), as_setting(l, "metric");
+}
+
+void update_nuts(Lower *p, const Update *s, UpdateCode *code)
+{
+    HmcBlock m = block_of(p, s);
+    m.last_total = &m.totals;
+    m.last_pending = &m.pending;
     Expr *room = ex_add2(ex_num(NUTS_HEADER_ROOM), ex_mul2(ex_num(NUTS_VECTORS_ROOM), m.size));
-    m.machine = work_array(p, ROLE_TUNING, words(p, "nuts_%s", m.stem), 1, &room);
+    make_arrays(&m, room);
     // the runtime names columns of the draws by what follows `moves_` (runtime/host/draws.c)
     Var *diagnostics = work_array(p, ROLE_DIAGNOSTICS, words(p, "moves_%s", s->block[0]->name), 1, (Expr *[]){ex_num(NUTS_DIAGNOSTICS)});
-    put_ends(&m);
-    put_enter(&m);
-    Launches *const sweep = p->launches;
-    code->density_name = kernel_name(p, words(p, "density_of_%s", m.stem));
-    p->launches = &code->density;
-    Prepared *first = prepare_all(&m);
-    const Kernel *place = put_place(&m);
-    launch_team(p, place);
-    put_log_density(&m, first);
-    code->jacobian_name = words(p, "jacobian_of_%s", m.stem);
-    p->launches = &code->jacobian;
-    put_jacobian(&m);
-    p->launches = sweep;
+    const Kernel *place = put_launches_of_density(&m, code);
     const char *names = "";
     for (int i = 0; i < s->nblock; i++) names = words(p, "%s%s%s", names, i ? ", " : "", s->block[i]->name);
     code->machine = m.machine;
@@ -83,36 +152,6 @@ void update_nuts(Lower *p, const Update *s, UpdateCode *code)
     with_string(l, names), as_setting(l, "name");
     with_extent(l, m.size), as_setting(l, "coordinates");
     with_extent(l, room), as_setting(l, "room");
-    // nothing else changes what the density reads: at the place that the last trajectory ended in, nothing is evaluated again
-    bool alone = true, imputed = false;
-    for (const Update *o = p->g->updates; o; o = o->next) {
-        alone &= o == s || o->imputes || (s->selection && o->selection == s->selection);
-        imputed |= o->imputes;
-    }
-    if (alone) with_function(l, imputed ? "GM_UNLESS_MISSING" : "GM_ALONE"), as_setting(l, "alone");
-    set_number(l, "marginal", s->collapsed || s->over_sum);
-    set_number(l, "selection", s->selection ? s->selection->number : 0);
-    if (s->nuts.step == 0) set_number(l, "accept", s->nuts.accept);
-    if (s->nuts.steps == 0 && !s->nuts.chees) set_number(l, "depth", s->nuts.depth);
-    set_number(l, "steps", s->nuts.steps);
-    set_number(l, "step", s->nuts.step);
-    if (s->nuts.anneal > 1) set_number(l, "anneal", s->nuts.anneal);
-    const char *summed = "";
-    for (int i = 0; i < p->g->nvars; i++) {
-        const Var *v = p->g->vars[i];
-        if (s->over_sum && !s->selection && v->summing.summed && v->summing.summed <= s->nuts.sums)
-            summed = words(p, "%s%s%s", summed, *summed ? ", " : "", v->name);
-    }
-    for (int i = 0; s->selection && i < s->selection->nsummed; i++)
-        summed = words(p, "%s%s%s", summed, *summed ? ", " : "", s->selection->summed[i]->name);
-    if (*summed) with_string(l, summed), as_setting(l, "summed");
-    if (code->jacobian.first) with_function(l, code->jacobian_name), as_setting(l, "jacobian");
-    if (m.shares) with_function(l, words(p, "gm_of(%s)", m.next_shares->name)), as_setting(l, "standardised");
-    if (s->nuts.named && !s->nuts.steps) with_function(l, s->nuts.chees ? "GM_BY_CHEES" : "GM_BY_NUTS"), as_setting(l, "by");
-    static const char *const kinds[] = {
-#define METRIC(id, word, what) "METRIC_" #id,
-#include "../../front/methods.def"
-    };
-    if (s->nuts.metric) with_function(l, kinds[s->nuts.metric]), as_setting(l, "metric");
+    put_settings(&m, l, code);
     launch_team(p, place);
 }

@@ -140,49 +140,53 @@ void put_enter(HmcBlock *m)
     launch_team(p, k);
 }
 
-Kernel *put_place(HmcBlock *m)
+// The i-th unknown of the block from its coordinates.
+static void put_unknown(HmcBlock *m, int i)
 {
     Lower *p = m->p;
-    note(p, "%s at these coordinates", m->update->description->subject);
-    Kernel *k = open_kernel(p, KERNEL_TEAM, words(p, m->update->selection ? "transform_%s" : "place_%s", m->stem), "wide");
-    k->places = true;
-    put_offsets(m);
-    for (int o = 0; o < m->update->nblock; o++) {
-        const int i = m->order[o];
-        Loops l;
-        const Ends *ends = &m->ends[i];
-        if (m->tied[i].slope) {
-            put_transform(m, m->update->block[i], TRANSFORM_FROM);
-            continue;
-        }
-        if (ends->varies && !ends->unknown) {
-            put_barrier(p);
-            put_ends_of(m, i);
-        }
-        if (m->centring[i].priors) put_centring(m, i, false);
-        if (m->centring[i].priors && m->centring[i].root) put_whitened(m, i, TRANSFORM_FROM);
-        Expr *x = all_elements(m->update->block[i], &l), *q = of_ref(m, m->position, x);
-        Node *n = each_element(m, x, &l);
-        put_assign(p, ASSIGN_SET, place_element(x),
-                   m->centring[i].priors ? at_coordinate(m, &m->centring[i], x, share_of(m, x))
-                   : ends->is_angle      ? wrapped(q)
-                   : is_free(ends)       ? q
-                                         : line_transform(ends, LINE_VALUE, q, x));
-        if (keeps_logs(ends, x))
-            put_logs(p, x, isinf(ends->number[1]) ? q : ex_call1("log_inv_logit", q), ex_call1("log1m_inv_logit", q), STORE_PLAIN);
-        leave(p, n);
-        if (recursion_of(m->centring[i].priors)) put_recursion(m, i);
+    Loops l;
+    const Ends *ends = &m->ends[i];
+    if (m->tied[i].slope) {
+        put_transform(m, m->update->block[i], TRANSFORM_FROM);
+        return;
     }
-    if (m->moving.nseries) {
+    if (ends->varies && !ends->unknown) {
         put_barrier(p);
-        Node *lane = enter(p, NODE_LANE);
-        for (int i = 0; i < m->moving.nseries; i++) {
-            Node *n = put(p, NODE_COMPUTE);
-            n->compute.series = m->moving.series[i];
-            n->compute.slopes = true;
-        }
-        leave(p, lane);
+        put_ends_of(m, i);
     }
+    if (m->centring[i].priors) put_centring(m, i, false);
+    if (m->centring[i].priors && m->centring[i].root) put_whitened(m, i, TRANSFORM_FROM);
+    Expr *x = all_elements(m->update->block[i], &l), *q = of_ref(m, m->position, x);
+    Node *n = each_element(m, x, &l);
+    put_assign(p, ASSIGN_SET, place_element(x),
+               m->centring[i].priors ? at_coordinate(m, &m->centring[i], x, share_of(m, x))
+               : ends->is_angle      ? wrapped(q)
+               : is_free(ends)       ? q
+                                     : line_transform(ends, LINE_VALUE, q, x));
+    if (keeps_logs(ends, x))
+        put_logs(p, x, isinf(ends->number[1]) ? q : ex_call1("log_inv_logit", q), ex_call1("log1m_inv_logit", q), STORE_PLAIN);
+    leave(p, n);
+    if (recursion_of(m->centring[i].priors)) put_recursion(m, i);
+}
+
+static void put_all_series(HmcBlock *m)
+{
+    Lower *p = m->p;
+    if (!m->moving.nseries) return;
+    put_barrier(p);
+    Node *lane = enter(p, NODE_LANE);
+    for (int i = 0; i < m->moving.nseries; i++) {
+        Node *n = put(p, NODE_COMPUTE);
+        n->compute.series = m->moving.series[i];
+        n->compute.slopes = true;
+    }
+    leave(p, lane);
+}
+
+// Factors, inverses and log determinants of matrices that the density reads.
+static void put_matrices(HmcBlock *m)
+{
+    Lower *p = m->p;
     for (int i = 0; i < m->moving.nfactored; i++) {
         const Factored *of = &m->moving.factored[i];
         const bool unsure = !surely_symmetric(m, of->call->args[0]);
@@ -202,6 +206,18 @@ Kernel *put_place(HmcBlock *m)
         n->factor.log_det = i->log_det;
         leave(p, lane);
     }
+}
+
+Kernel *put_place(HmcBlock *m)
+{
+    Lower *p = m->p;
+    note(p, "%s at these coordinates", m->update->description->subject);
+    Kernel *k = open_kernel(p, KERNEL_TEAM, words(p, m->update->selection ? "transform_%s" : "place_%s", m->stem), "wide");
+    k->places = true;
+    put_offsets(m);
+    for (int o = 0; o < m->update->nblock; o++) put_unknown(m, m->order[o]);
+    put_all_series(m);
+    put_matrices(m);
     for (const Once *o = m->once; o; o = o->next) {
         const Loops l = o->plates;
         put_barrier(p);

@@ -186,6 +186,34 @@ static char *data_of(const GmStored *s, const int *array, int n)
 
 static double largest_good(long draws) { return fmin(1 - 1 / log10((double)draws), 0.7); }
 
+// Each row by the smoothed weights of draws without it, and the sums over rows.
+static void smooth_all(GmLoo *out, const GmStored *s, const GmLooOptions *o, const int *array, int n_arrays, const long *row_of,
+                       double for_all)
+{
+    const long n = s->chains * s->draws;
+#pragma omp parallel
+    {
+        double *log_lik = gm_alloc((size_t)n, sizeof *log_lik), *weight = gm_alloc((size_t)n, sizeof *weight);
+#pragma omp for schedule(dynamic, 1)
+        for (long at = 0; at < out->n; at++) {
+            add_up(s, array, n_arrays, row_of[at], log_lik);
+            for (long i = 0; i < n; i++) weight[i] = -log_lik[i];
+            out->k[at] = gm_pareto_smooth(weight, n, o->by_observation ? efficiency_of_one(log_lik, s) : for_all);
+            for (long i = 0; i < n; i++) weight[i] += log_lik[i];
+            out->elpd[at] = gm_log_sum_exp(weight, n);
+            out->fit[at] = gm_log_sum_exp(log_lik, n) - log((double)n);
+        }
+        free(log_lik);
+        free(weight);
+    }
+    for (long at = 0; at < out->n; at++) {
+        out->elpd_sum += out->elpd[at];
+        out->p_loo += out->fit[at] - out->elpd[at];
+        out->n_bad += out->k[at] > out->good;
+        out->n_very_bad += out->k[at] > 1;
+    }
+}
+
 bool gm_loo_open(GmLoo *out, const GmStored *s, const GmLooOptions *o, const char *command)
 {
     *out = (GmLoo){.chains = s->chains, .draws = s->draws};
@@ -221,27 +249,7 @@ bool gm_loo_open(GmLoo *out, const GmStored *s, const GmLooOptions *o, const cha
         row_of[out->n++] = row;
     }
     const double for_all = o->efficiency > 0 ? o->efficiency : !good || o->by_observation ? 1 : efficiency_of_all(s);
-#pragma omp parallel if (good)
-    {
-        double *log_lik = gm_alloc((size_t)n, sizeof *log_lik), *weight = gm_alloc((size_t)n, sizeof *weight);
-#pragma omp for schedule(dynamic, 1)
-        for (long at = 0; at < (good ? out->n : 0); at++) {
-            add_up(s, array, n_arrays, row_of[at], log_lik);
-            for (long i = 0; i < n; i++) weight[i] = -log_lik[i];
-            out->k[at] = gm_pareto_smooth(weight, n, o->by_observation ? efficiency_of_one(log_lik, s) : for_all);
-            for (long i = 0; i < n; i++) weight[i] += log_lik[i];
-            out->elpd[at] = gm_log_sum_exp(weight, n);
-            out->fit[at] = gm_log_sum_exp(log_lik, n) - log((double)n);
-        }
-        free(log_lik);
-        free(weight);
-    }
-    for (long at = 0; at < out->n && good; at++) {
-        out->elpd_sum += out->elpd[at];
-        out->p_loo += out->fit[at] - out->elpd[at];
-        out->n_bad += out->k[at] > out->good;
-        out->n_very_bad += out->k[at] > 1;
-    }
+    if (good) smooth_all(out, s, o, array, n_arrays, row_of, for_all);
     if (good && out->n == 0) {
         gm_error("%s: no value of %s is observed", command, out->of);
         good = false;
