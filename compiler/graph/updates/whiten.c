@@ -33,7 +33,7 @@ Expr *joint_root(Graph *g, const Factor *prior, bool *precision)
 
 static bool is_plain(const Graph *g, const Var *v)
 {
-    return v->kind == VAR_PARAMETER && v->base == BASE_REAL && !v->discrete && v->constraint == CONSTRAINT_NONE && !v->summing.sums &&
+    return (v->kind == VAR_PARAMETER || v->kind == VAR_LATENT) && v->base == BASE_REAL && !v->discrete && v->constraint == CONSTRAINT_NONE && !v->summing.sums &&
            !v->partial && !v->known.holes && !is_of_series(g, v);
 }
 
