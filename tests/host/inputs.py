@@ -14,6 +14,10 @@ MODEL = """data { int N, J; int<lower=0, upper=1> z[N]; int<lower=1> g[N]; vecto
 prior { for (j in 1:J) mu[j] ~ normal(0, 10); b ~ normal(0, 1); s ~ half_normal(0, 5); }
 likelihood { for (i in 1:N) y[i] ~ normal(mu[g[i]] + b * z[i], s); }
 """
+ROWS = """data { int G, K; int<lower=0> n[G]; vector<lower=0> y[g in 1:G][n[g]]; int<lower=1, upper=K> f[g in 1:G][n[g]]; }
+prior { m ~ normal(K, 1); }
+likelihood { y ~ normal(m, 1); for (g in 1:G) for (i in 1:n[g]) f[g, i] ~ categorical(rep_vector(1.0 / K, K)); }
+"""
 DATA = {"N": 4, "J": 2, "z": [1, 0, 1, 0], "g": [1, 2, 2, 1], "y": [0.5, None, -2e-3, 1.25]}
 
 
@@ -43,6 +47,21 @@ def draws_of(what, arguments, given=b"", shell=None):
         return None, ""
     with open(path("draws_1.csv")) as f:
         return [line for line in f if line[0] != "#"], done.stderr.decode()
+
+
+def rows():
+    """The template of rows of different lengths asks for what nothing else gives, in the words of the model."""
+    subprocess.run([gmc, "-q", "--no-device", path("rows.gm", ROWS), "-o", path("rows")], check=True)
+    done = subprocess.run([path("rows"), "--data-template"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=True)
+    asked = {"K": "int K", "y": "real<lower=0> y[G, n]", "f": "int<lower=1, upper=K> f[G, n]"}
+    check(json.loads(done.stdout) == asked, "a template of rows", done.stdout.decode())
+    check(b"n may be left out: it follows from the rows of the other data" in done.stderr, "what rows give is said", done.stderr.decode())
+    below = {"K": 2, "y": [[1, 2], [], [3, -1, 5]], "f": [[1, 2], [], [1, 1, 1]]}
+    for data, says in ((below, "y[3, 2] = -1 is below its lower bound 0 (declared real<lower=0> y[G, n], rows.gm:1)"),
+                       (dict(below, f=[[1, 2], [1], [1, 1]]), "row 2 of f has 1 element, and n[2] is 0"),
+                       ({k: below[k] for k in "yf"}, "or from names in what it bounds")):
+        done = subprocess.run([path("rows"), path("rows.json", json.dumps(data))], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        check(done.returncode == 2 and says in done.stderr.decode(), says, done.stderr.decode())
 
 
 def main():
@@ -89,6 +108,7 @@ def main():
         done = fit(arguments, given, quiet=True)
         said = done.stderr.decode()
         check(done.returncode == 2 and says in said and said.count("\n") == 1, what, "status %d, %s" % (done.returncode, said))
+    rows()
     return failures() > 0
 
 
