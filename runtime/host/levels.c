@@ -500,12 +500,14 @@ static void say(const GmLevels *l, const GmModel *m, const GmValues *values)
         char *more = gm_format("%s%s%s", of, *of ? ", " : "", v->name);
         free(of);
         of = more;
-        if (!l->given && 2 * v->names->n > v->names->occurred)
+        if (!l->given && v->names->n > 1 && 2 * v->names->n > v->names->occurred)
             gm_note("%s: %s has %ld different names in %ld places: is it a factor?", v->source, v->name, v->names->n, v->names->occurred);
     }
     if (*of) {
         char *size = l->size ? gm_format("%s: %ld, ", m->data[l->size - 1].name, l->n) : gm_copy_text("");
-        gm_note("%sthe levels of %s, from %s to %s%s", size, of, l->name[0], l->name[l->n - 1], l->given ? " as --levels has them" : "");
+        const char *given = l->given ? " as --levels has them" : "";
+        if (l->n == 1) gm_note("%sthe one level of %s, %s%s", size, of, l->name[0], given);
+        else gm_note("%sthe levels of %s, from %s to %s%s", size, of, l->name[0], l->name[l->n - 1], given);
         free(size);
     }
     free(of);
