@@ -37,9 +37,10 @@ Source *source_read(Arena *a, const char *path)
     if (!fault) {
         s = NEW(a, Source);
         s->path = arena_strdup(a, path);
-        s->text = arena_alloc(a, size + 1);
-        memcpy(s->text, text, size);
-        s->size = size;
+        const size_t mark = size >= 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0 ? 3 : 0;  // a byte order mark is no part of the text
+        s->text = arena_alloc(a, size - mark + 1);
+        memcpy(s->text, text + mark, size - mark);
+        s->size = size - mark;
         find_lines(a, s);
     }
     free(text);

@@ -717,6 +717,7 @@ static int run_kernel_passes(const Options *o, Lower *lowering, const Program *p
         if (o->lesson && pass->except_lesson) continue;
         begin_pass(pass->name);
         pass->run(lowering);
+        if (diags_errors(p->g->diags) > 0) return finish(p->g->diags, o, EXIT_MODEL);
         if (end_pass(o, pass->name, pass->stage,
                      o->check_passes || strcmp(pass->name, "placement") == 0 ? kernels_check(p, pass->name) : NULL)) {
             pass->print(stdout, p);

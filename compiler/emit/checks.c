@@ -44,6 +44,7 @@ void emit_bounds(Out *o, const Node *n)
     // a missing int; a missing real is NaN
     if (v->base == BASE_INT) outside = text(o, lo && hi ? "!IS_MISSING(%s) && (%s)" : "!IS_MISSING(%s) && %s", y, outside);
     const char *from = f->least ? ex_quote(o->arena, f->least) : NULL, *to = f->most ? ex_quote(o->arena, f->most) : NULL;
-    line(o, "if (%s) FAULT(\"%s\", %s, \"the value lies outside the support of %s, %s%s%s (%s)\");", outside, v->name, at ? at : "0",
-         f->dist->name, from ? from : "up", !to ? " and up" : " to ", to ? to : "", source_line(o, f->span));
+    const char *of = f->censored ? "of the ends that C[ ] gives" : text(o, "the support of %s", f->dist->name);
+    line(o, "if (%s) FAULT(\"%s\", %s, \"the value lies outside %s, %s%s%s (%s)\");", outside, v->name, at ? at : "0", of,
+         from ? from : "up", !to ? " and up" : " to ", to ? to : "", source_line(o, f->span));
 }

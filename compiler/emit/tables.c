@@ -18,11 +18,13 @@ static const char *dims_text(const Out *o, const Var *v)
     return t;
 }
 
-// As a declaration has them: [N, p].
-static const char *declared_dims(const Out *o, const Var *v)
+// As a declaration has them: [N, p]; of rows of different lengths [G, n].
+static const char *declared_dims(const Out *o, const Field *f)
 {
-    const char *t = "";
-    for (int k = 0; k < v->rank; k++) t = text(o, "%s%s%s", t, k ? ", " : "[", math_text(o, v->dim[k]));
+    const Var *v = f->var;
+    const Var *lengths = f->rows_of ? o->program->data[f->rows_of - 1].var : NULL;
+    const char *t = lengths ? text(o, "[%s, %s", math_text(o, lengths->dim[0]), lengths->name) : "";
+    for (int k = lengths != NULL; k < v->rank; k++) t = text(o, "%s%s%s", t, k ? ", " : "[", math_text(o, v->dim[k]));
     return v->rank ? text(o, "%s]", t) : "";
 }
 
@@ -489,7 +491,7 @@ static void emit_data_field(const Out *o, const Field *f)
     if (f->imputed) part(o, ".imputed_field = %s, ", state_number(o, o->program, v));
     if (*bounds) part(o, "%s, ", bounds);
     line(o, ".where = \"%s\",", source_line(o, v->span));
-    part(o, " .declared = \"%s %s%s\"", type_and_bounds(o, v), v->name, declared_dims(o, v));
+    part(o, " .declared = \"%s %s%s\"", type_and_bounds(o, v), v->name, declared_dims(o, f));
     emit_extents(o, f);
     if (f->rows_of) part(o, ", .rows_of = %s", data_field_number(o, f->rows_of));
     if (f->upper_of) part(o, ", .upper_of = %s", data_field_number(o, f->upper_of));

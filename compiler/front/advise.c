@@ -4,9 +4,11 @@
 //   Bayesian Analysis 1);
 // - a uniform sd with a far end, for the same reason: all but a trifle of its mass lies where no sd is;
 // - a location whose scale is so large that the prior is flat in all but name;
-// - data that nothing reads;
+// - normal(0, 0.001), which is a scale and no precision as in BUGS;
+// - data that nothing reads; unknowns that nothing reads and that read no unknown, beside data that are observed;
 // - unknowns that are flat on a line without end, so that the posterior may not be proper;
-// - a + u[g[i]] where u ~ normal(m, s), and a and m occur nowhere else: only a + m is in the likelihood.
+// - a + b, or a - b, of numbers that occur nowhere else: only the sum is in the likelihood;
+// - a + u[g[i]] where u ~ normal(m, s), and a and m occur nowhere else, or where u is flat.
 //
 // Which distributions these are the library says: near_zero, far_end, location, scale. What is asked for in so many words gets no warning:
 // flat() and half_flat().
@@ -15,15 +17,16 @@
 #include <math.h>
 #include "types.h"
 
-static const double FAR = 1e3, HUGE_SCALE = 1e4;
+static const double FAR = 1e3, HUGE_SCALE = 1e4, TINY_SCALE = 1e-3;
 
 typedef struct Advice {
     Arena *a;
     Diags *d;
     const Library *lib;
-    List stmts;  // Stmt: all that draw, define or add
-    Map uses;    // Decl -> Uses
-    Map added;   // Decl -> Uses, of those only within target += ...
+    List stmts;      // Stmt: all that draw, define or add
+    Map uses;        // Decl -> Uses
+    Map added;       // Decl -> Uses, of those only within target += ...
+    bool observing;  // some data are observed
 } Advice;
 
 typedef struct Uses {
@@ -101,6 +104,18 @@ static bool is_scale(const Advice *v, const Decl *d)
     return false;
 }
 
+// normal(0, 0.001): next to 0, where BUGS means a precision.
+static void advise_small_scale(Advice *v, const Stmt *s, const Distribution *d)
+{
+    double location, scale;
+    if (!d->location || !d->scale || d->support != SUPPORT_REAL || !types_constant(d->location, d, s, &location) || location != 0 ||
+        !types_constant(d->scale, d, s, &scale) || !(scale > 0 && scale <= TINY_SCALE))
+        return;
+    Diag *m = diag(v->d, s->dist_span, DIAG_W0908, scale, s->decl->name);
+    diag_because(m, "it is a scale, and no precision as in BUGS");
+    diag_help(m, "a precision of %g is the scale 1/sqrt(%g) = %.4g", scale, scale, 1 / sqrt(scale));
+}
+
 static void advise_prior(Advice *v, const Stmt *s)
 {
     const Distribution *d = s->dist && !s->weights && !s->more ? library_distribution(v->lib, s->dist) : NULL;
@@ -123,6 +138,7 @@ static void advise_prior(Advice *v, const Stmt *s)
         Diag *m = diag(v->d, s->dist_span, DIAG_W0903, number, x->name);
         diag_help(m, "a scale a few times that of what is plausible is as vague, and flat() says that nothing is known");
     }
+    advise_small_scale(v, s, d);
 }
 
 static bool has_statement(const Decl *d)
@@ -131,8 +147,38 @@ static bool has_statement(const Decl *d)
     return d->sites || (f && f->tildes.n);
 }
 
+// Unknowns, or data that are observed.
+static bool reads_unknown(const Ast *e)
+{
+    const Decl *d = e && e->kind == AST_NAME ? e->decl : NULL;
+    bool any = d && d->kind != DECL_INDEX && (d->kind != DECL_DATA || d->observed);
+    for (int i = 0; e && i < e->nkids && !any; i++) any = reads_unknown(e->kid[i]);
+    return any;
+}
+
+// Its statements read no unknown, and nothing reads it: its draws are those of its prior, whatever the data are.
+static bool stands_apart(const Advice *v, const Decl *d)
+{
+    const Facts *f = d->front;
+    if (d->kind != DECL_VARIABLE || d->block == BLOCK_PREDICT || d->sites || !f || !f->tildes.n || uses_of(v, d)) return false;
+    bool reads = reads_unknown(d->lower) || reads_unknown(d->upper);
+    for (int i = 0; i < f->tildes.n; i++) {
+        const Stmt *s = f->tildes.item[i];
+        reads |= reads_unknown(s->weights) || reads_unknown(s->lower) || reads_unknown(s->upper);
+        for (const Stmt *part = s; part; part = part == s ? s->more : part->next)
+            for (int k = 0; k < part->nargs; k++) reads |= reads_unknown(part->args[k]);
+    }
+    return !reads;
+}
+
 static void advise_decl(Advice *v, const Decl *d)
 {
+    if (v->observing && stands_apart(v, d)) {
+        Diag *m = diag(v->d, d->span, DIAG_W0907, d->name);
+        diag_because(m, "its draws are those of its prior, whatever the data are");
+        diag_help(m, "a misspelt name, or a line that can go; if draws of it are wanted, the predict block has them");
+    }
+
     if (d->kind == DECL_DATA && !uses_of(v, d)) {
         Diag *m = diag(v->d, d->span, DIAG_W0904, d->name);
         diag_help(m, "a misspelt name, or a line that can go");
@@ -149,50 +195,82 @@ static void advise_decl(Advice *v, const Decl *d)
 
 // ---- sums ----
 
-// An unknown that is one number by itself.
+// An unknown that is one real number by itself.
 static const Decl *scalar_unknown(const Ast *e)
 {
-    return e->kind == AST_NAME && e->decl && e->decl->kind == DECL_VARIABLE && e->decl->type.rank == 0 ? e->decl : NULL;
+    const Decl *d = e->kind == AST_NAME ? e->decl : NULL;
+    return d && d->kind == DECL_VARIABLE && d->type.rank == 0 && d->type.base == BASE_REAL ? d : NULL;
+}
+
+static const Distribution *only_law(const Advice *v, const Decl *u)
+{
+    const Facts *f = u->front;
+    if (u->kind != DECL_VARIABLE || !f || f->tildes.n != 1 || u->sites || u->constraint != CONSTRAINT_NONE || u->lower || u->upper)
+        return NULL;
+    const Stmt *s = f->tildes.item[0];
+    const Distribution *d = s->dist && !s->weights && !s->truncated ? library_distribution(v->lib, s->dist) : NULL;
+    return d && d->support == SUPPORT_REAL ? d : NULL;
 }
 
 // The location of all elements of u, if it is one unknown number: m of u[j] ~ normal(m, s).
 static const Decl *location_of(const Advice *v, const Decl *u)
 {
-    const Facts *f = u->front;
-    if (u->kind != DECL_VARIABLE || !f || f->tildes.n != 1 || u->sites || u->constraint != CONSTRAINT_NONE) return NULL;
-    const Stmt *s = f->tildes.item[0];
-    const Distribution *d = s->dist && !s->weights && !s->truncated ? library_distribution(v->lib, s->dist) : NULL;
-    if (!d || d->support != SUPPORT_REAL || u->lower || u->upper) return NULL;
-    const Ast *location = argument_of(s, d, d->location);
+    const Distribution *d = only_law(v, u);
+    const Ast *location = d ? argument_of(((const Facts *)u->front)->tildes.item[0], d, d->location) : NULL;
     return location ? scalar_unknown(location) : NULL;
+}
+
+static bool is_flat(const Advice *v, const Decl *u)
+{
+    if (u->kind != DECL_VARIABLE || u->constraint != CONSTRAINT_NONE || u->lower || u->upper || u->sites) return false;
+    const Distribution *d = only_law(v, u);
+    return d ? d->name == intern("flat") : !has_statement(u) && !map_get(&v->added, u);
 }
 
 static void add_terms(Advice *v, const Ast *e, List *terms)
 {
-    if (e->kind == AST_BINARY && e->op == OP_ADD) {
+    if (e->kind == AST_BINARY && (e->op == OP_ADD || e->op == OP_SUB)) {
         add_terms(v, e->kid[0], terms);
         add_terms(v, e->kid[1], terms);
     } else list_add(v->a, terms, (void *)e);
 }
 
-static void advise_sums(Advice *v, const Ast *e)
+// The number a beside another term of its sum: a number behind it, or elements of an array.
+static void advise_pair(Advice *v, const Ast *term, const Ast *other, bool behind)
+{
+    const Decl *a = scalar_unknown(term), *b = scalar_unknown(other);
+    const Ast *root = place_root((Ast *)other);
+    const Decl *u = !b && root && root->decl && root->decl->type.rank ? root->decl : NULL, *m = u ? location_of(v, u) : NULL;
+    if (!a || uses_of(v, a) != 1) return;
+    if (b && behind && b != a && uses_of(v, b) == 1) {
+        Diag *w = diag(v->d, term->span, DIAG_W0906, a->name, b->name);
+        diag_because(w, "nothing else reads `%s` or `%s`: the data say nothing of either by itself", a->name, b->name);
+        diag_help(w, "one unknown in place of the two says the same");
+    }
+    if (!u || uses_of(v, u) != 1) return;
+    if (m && m != a && uses_of(v, m) == 1) {
+        Diag *w = diag(v->d, term->span, DIAG_W0906, a->name, m->name);
+        diag_because(w, "`%s` is the mean of `%s`, which is added to `%s`", m->name, u->name, a->name);
+        diag_help(w, "leave one of the two out: %s ~ normal(0, ...) around `%s`", u->name, a->name);
+    } else if (is_flat(v, u)) {
+        Diag *w = diag(v->d, term->span, DIAG_W0906, a->name, u->name);
+        diag_because(w, "`%s` is flat: a number may go from it to `%s`, and nothing changes", u->name, a->name);
+        diag_help(w, "leave `%s` out, or give the elements of `%s` a distribution around 0", a->name, u->name);
+    }
+}
+
+static void advise_sums(Advice *v, const Ast *e, bool within)
 {
     if (!e) return;
-    if (e->kind == AST_BINARY && e->op == OP_ADD) {
+    const bool sum = e->kind == AST_BINARY && (e->op == OP_ADD || e->op == OP_SUB);
+    if (sum && !within) {
         List terms = {0};
         add_terms(v, e, &terms);
         for (int i = 0; i < terms.n; i++)
-            for (int k = 0; k < terms.n; k++) {
-                const Decl *a = scalar_unknown(terms.item[i]);
-                const Ast *root = i == k || !a ? NULL : place_root(terms.item[k]);
-                const Decl *u = root && root->decl && root->decl->type.rank ? root->decl : NULL, *m = u ? location_of(v, u) : NULL;
-                if (!m || m == a || uses_of(v, a) != 1 || uses_of(v, m) != 1 || uses_of(v, u) != 1) continue;
-                Diag *w = diag(v->d, ((const Ast *)terms.item[i])->span, DIAG_W0906, a->name, m->name);
-                diag_because(w, "`%s` is the mean of `%s`, which is added to `%s`", m->name, u->name, a->name);
-                diag_help(w, "leave one of the two out: %s ~ normal(0, ...) around `%s`", u->name, a->name);
-            }
+            for (int k = 0; k < terms.n; k++)
+                if (i != k) advise_pair(v, terms.item[i], terms.item[k], k > i);
     }
-    for (int i = 0; i < e->nkids; i++) advise_sums(v, e->kid[i]);
+    for (int i = 0; i < e->nkids; i++) advise_sums(v, e->kid[i], sum);
 }
 
 void front_advise(Arena *a, Model *m, const Library *lib, Diags *d)
@@ -206,11 +284,12 @@ void front_advise(Arena *a, Model *m, const Library *lib, Diags *d)
     for (int i = 0; i < v.stmts.n; i++)
         if (((const Stmt *)v.stmts.item[i])->kind == STMT_TARGET) count(&target, ((const Stmt *)v.stmts.item[i])->rhs);
     v.added = target.uses;
+    for (int i = 0; i < m->ndecls; i++) v.observing |= m->decls[i]->kind == DECL_DATA && m->decls[i]->observed;
     for (int i = 0; i < m->ndecls; i++) advise_decl(&v, m->decls[i]);
     for (int i = 0; i < v.stmts.n; i++) {
         const Stmt *s = v.stmts.item[i];
         if (s->kind == STMT_TILDE) advise_prior(&v, s);
-        for (int k = 0; k < s->nargs; k++) advise_sums(&v, s->args[k]);
-        advise_sums(&v, s->rhs);
+        for (int k = 0; k < s->nargs; k++) advise_sums(&v, s->args[k], false);
+        advise_sums(&v, s->rhs, false);
     }
 }

@@ -229,8 +229,11 @@ TypeExpr type_sized(Parse *p, Span at, const char *word, List bounds, bool sized
         if (strcmp(words[i].word, word) != 0) continue;
         t.constraint = words[i].constraint;
         t.type.rank = words[i].rank;
-        bool unsized_parameter = (p->stdlib || p->function) && !sized;
-        if (!unsized_parameter && (dims.n < words[i].least || dims.n > words[i].most)) {
+        if (!sized && !p->stdlib && !p->function) {
+            t.word = word;
+            t.lacks = words[i].takes;
+        }
+        if (sized && (dims.n < words[i].least || dims.n > words[i].most)) {
             fail(p, at, DIAG_E0110, word, words[i].takes);
             dims.n = 0;
         }
@@ -309,12 +312,39 @@ Decl *decl_new(Parse *p, DeclKind kind, const char *name, Span at)
     return d;
 }
 
+// A size of the row that `index` counts: n of n[g].
+static Ast *size_of_row(Ast *size, const char *index)
+{
+    const bool of_row = size && size->kind == AST_INDEX && size->nkids == 2 && size->kid[0]->kind == AST_NAME &&
+                        size->kid[1]->kind == AST_NAME && size->kid[1]->name == index;
+    return of_row ? size->kid[0] : size;
+}
+
+// vector y[g in 1:G][n[g]], vector[n[g]] y[g in 1:G] and real y[g in 1:G, n[g]] are real y[G, n]. Gives the sizes behind the name.
+static List sizes_by_rows(Parse *p, const Declarator *v, const TypeExpr *type, Type *inner)
+{
+    List outer = {0};
+    if (v->row->lo->kind != AST_INT || v->row->lo->number != 1) fail(p, v->row->span, DIAG_E0120, v->name, "which are counted from 1");
+    list_add(p->arena, &outer, v->row->hi);
+    if (type->lacks && v->dims.n != inner->rank) fail(p, type->span, DIAG_E0110, type->word, type->lacks);
+    for (int i = 0; i < v->dims.n; i++) {
+        Ast *size = size_of_row(v->dims.item[i], v->row->name);
+        if (!type->lacks) list_add(p->arena, &outer, size);
+        else if (i < inner->rank) inner->dim[i] = size;
+    }
+    for (int i = 0; i < inner->rank; i++) inner->dim[i] = size_of_row(inner->dim[i], v->row->name);
+    return outer;
+}
+
 static Decl *declare(Parse *p, const TypeExpr *type, const Declarator *v)
 {
     Decl *d = decl_new(p, p->block == BLOCK_DATA ? DECL_DATA : DECL_VARIABLE, v->name, v->span);
+    Type inner = type->type;
+    const List outer = v->row ? sizes_by_rows(p, v, type, &inner) : v->dims;
+    if (type->lacks && !v->row) fail(p, type->span, DIAG_E0110, type->word, type->lacks);
     d->has_type = true;
-    d->type = outer_dims(p, v->span, v->dims, type->type);
-    d->outer = v->dims.n;
+    d->type = outer_dims(p, v->span, outer, inner);
+    d->outer = outer.n;
     d->constraint = type->constraint;
     d->lower = type->lower;
     d->upper = type->upper;
@@ -942,6 +972,25 @@ static bool follows_ends(Span at)
     return k > 1 && strchr("TC", text[k - 1]) && isspace((unsigned char)text[k - 2]);
 }
 
+// The help of a syntax error, or NULL: what other languages write there, and what is written here.
+static const char *syntax_hint(Parse *p, Span at, const char *const *expected, int n)
+{
+    const char *text = at.source->text + at.from;
+    const int length = at.to - at.from, line = unfinished_line(at);
+    const char *word = intern_n(text, (size_t)length), *statement = *text == '{' ? statement_of_call(at) : NULL;
+    if (statement) return statement;
+    if (*text == '{' && p->function) return "a function is one expression: function real line(real a, real b, real x) = a + b * x;";
+    if (length == 1 && strchr("TC", *text) && (text[1] == '[' || text[1] == '(') && follows_ends(at))
+        return "a statement has T[ , ] or C[ , ], not both";
+    if (line) return arena_printf(p->arena, "is a `;` missing at the end of line %d?", line);
+    if (*text == '=' && at.from > 0 && strchr("-*/", text[-1])) return "statements add to `target`, and to nothing else: target += -e;";
+    if (*text == '"') return "a file is included outside of blocks, by: include \"file.gm\";";
+    if (*text == '*' && at.from > 0 && text[-1] == '*') return "a power is written a ^ b";
+    if (is_reserved(word) && among(expected, n, "a name"))
+        return arena_printf(p->arena, "`%s` is a word of the language and cannot be a name", word);
+    return NULL;
+}
+
 void syntax_error(Parse *p, Span at, const char *const *expected, int n)
 {
     p->failed = true;
@@ -960,18 +1009,8 @@ void syntax_error(Parse *p, Span at, const char *const *expected, int n)
         fail(p, at, DIAG_E0101,
              what ? arena_printf(p->arena, "expected %s, found %s", what, found) : arena_printf(p->arena, "%s is not expected here", found),
              NULL);
-    int line = unfinished_line(at);
-    const char *word = intern_n(text, (size_t)length);
-    const char *hint = *text == '{' ? statement_of_call(at) : NULL;
+    const char *hint = syntax_hint(p, at, expected, n);
     if (hint) diag_help(m, "%s", hint);
-    else if (length == 1 && strchr("TC", *text) && (text[1] == '[' || text[1] == '(') && follows_ends(at))
-        diag_help(m, "a statement has T[ , ] or C[ , ], not both");
-    else if (line) diag_help(m, "is a `;` missing at the end of line %d?", line);
-    else if (*text == '=' && at.from > 0 && strchr("-*/", text[-1]))
-        diag_help(m, "statements add to `target`, and to nothing else: target += -e;");
-    else if (*text == '"') diag_help(m, "a file is included outside of blocks, by: include \"file.gm\";");
-    else if (*text == '*' && at.from > 0 && text[-1] == '*') diag_help(m, "a power is written a ^ b");
-    else if (is_reserved(word) && among(expected, n, "a name")) diag_help(m, "`%s` is a word of the language and cannot be a name", word);
 }
 
 void nested_too_deeply(Parse *p, Span at)

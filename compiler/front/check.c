@@ -1,4 +1,5 @@
 // check.c -- questions of both resolve and types: facts of declarations, left sides, names of the library and of functions, slips in names.
+#include <ctype.h>
 #include <string.h>
 #include "check.h"
 
@@ -70,10 +71,23 @@ static const Foreign foreign_distributions[] =
 #undef FUNCTION
 };
 
+// The same word, written with other capitals or underscores: StudentT, student_t.
+static bool same_word(const char *x, const char *y)
+{
+    for (;; x++, y++) {
+        while (*x == '_') x++;
+        while (*y == '_') y++;
+        if (tolower((unsigned char)*x) != tolower((unsigned char)*y)) return false;
+        if (!*x) return true;
+    }
+}
+
 static const char *foreign(const Foreign *list, size_t n, const char *name)
 {
     for (size_t i = 0; i < n; i++)
         if (strcmp(list[i].name, name) == 0) return list[i].text;
+    for (size_t i = 0; i < n; i++)
+        if (same_word(list[i].name, name)) return list[i].text;
     return NULL;
 }
 
@@ -140,8 +154,9 @@ static bool swapped(const char *x, const char *y)
 void nearest_try(Nearest *n, const char *candidate)
 {
     int length = (int)strlen(n->wanted), limit = length < 3 ? 0 : length < 6 ? 1 : length < 9 ? 2 : 3;
-    if (n->is_function && length <= 3 && (int)strlen(candidate) == length && !swapped(n->wanted, candidate)) return;
-    int k = distance(n->wanted, candidate);
+    const bool same = same_word(n->wanted, candidate);
+    if (!same && n->is_function && length <= 3 && (int)strlen(candidate) == length && !swapped(n->wanted, candidate)) return;
+    int k = same ? 0 : distance(n->wanted, candidate);
     if (k <= limit && (!n->best || k < n->distance)) {
         n->best = candidate;
         n->distance = k;

@@ -721,7 +721,8 @@ static bool type_inlined(Types *t, Ast *e)
     e->span = call;
     e->inlined = c;
     if (!good || !f->typed || is_of_kind(&e->type, &f->type)) return good;
-    diag(t->d, c->body, DIAG_E0217, f->name, types_describe(t, &e->type), describe_kind(&f->type));
+    Diag *m = diag(t->d, c->body, DIAG_E0217, f->name, types_describe(t, &e->type), describe_kind(&f->type));
+    diag_help(m, "a function without a kind gives what its right side is: function %s", signature(t->a, f->name, f->params, f->nparams));
     return poison(e);
 }
 

@@ -287,6 +287,9 @@ declarators:
 declarator:
     name                                    { $$ = (Declarator){ .name = $name, .span = @name }; }
   | name dims                               { $$ = (Declarator){ .name = $name, .span = @name, .dims = $dims }; }
+  | name '[' range[row] ']'                 { $$ = (Declarator){ .name = $name, .span = @name, .row = $row }; }
+  | name '[' range[row] ']' dims            { $$ = (Declarator){ .name = $name, .span = @name, .row = $row, .dims = $dims }; }
+  | name '[' range[row] ',' exprs ']'       { $$ = (Declarator){ .name = $name, .span = @name, .row = $row, .dims = $exprs }; }
   ;
 
 dims:

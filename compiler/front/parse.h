@@ -13,9 +13,10 @@ typedef struct StmtList {
     Stmt *first, *last;
 } StmtList;
 
-typedef struct Declarator {  // N, x[3], K = 256
+typedef struct Declarator {  // N, x[3], K = 256, y[g in 1:G][n[g]]
     const char *name;
     Span span;
+    Decl *row;  // the index of the rows, g; or NULL
     List dims;
     Ast *init;
 } Declarator;
@@ -36,6 +37,7 @@ typedef struct TypeExpr {  // int<lower=0>, matrix[N, p], array[N] vector[p]
     Type type;
     Constraint constraint;
     Ast *lower, *upper;
+    const char *word, *lacks;  // `vector` without its size, which may stand behind the name, and what it takes; or NULL
 } TypeExpr;
 
 typedef struct ResultType {  // of a function

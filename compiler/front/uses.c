@@ -127,6 +127,24 @@ static const char *law_hint(const Resolve *r, const char *name)
     return NULL;
 }
 
+// What other languages call a density: normal_pdf, normal_logpdf, and normal_log of older Stan.
+static const char *density_hint(const Resolve *r, const char *name)
+{
+    static const char *const suffixes[] = {"_pdf", "_pmf", "_logpdf", "_logpmf", "_log"};
+    const size_t n = strlen(name);
+    for (size_t i = 0; i < sizeof suffixes / sizeof *suffixes; i++) {
+        const size_t m = strlen(suffixes[i]);
+        if (n <= m || strcmp(name + n - m, suffixes[i]) != 0) continue;
+        const char *stem = intern(arena_printf(r->a, "%.*s", (int)(n - m), name));
+        LawPart part;
+        if (!library_distribution(r->lib, stem)) continue;
+        const char *density = intern(arena_printf(r->a, "%s_lpdf", stem));
+        if (!law_function(r->lib, density, &part)) density = arena_printf(r->a, "%s_lpmf", stem);
+        return arena_printf(r->a, "the log density of `%s` is %s", stem, density);
+    }
+    return NULL;
+}
+
 static void check_function(Resolve *r, const Ast *e)
 {
     LawPart part;
@@ -143,6 +161,7 @@ static void check_function(Resolve *r, const Ast *e)
     else if (stem && library_distribution(r->lib, stem) && strcmp(suffix, "_rng") == 0)
         diag_help(m, "`~` draws, in the predict block too: z ~ %s(...);", stem);
     else if (law_hint(r, e->name)) diag_help(m, "%s", law_hint(r, e->name));
+    else if (density_hint(r, e->name)) diag_help(m, "%s", density_hint(r, e->name));
     else if (resolve_lookup(r, e->name)) diag_help(m, "`%s` is a variable: subscripts are written in brackets, %s[i]", e->name, e->name);
     else if (library_distribution(r->lib, e->name)) diag_help(m, "`%s` is a distribution: it is written after `~`", e->name);
     else if (nearest_of_all(r, e->name)) diag_help(m, "is `%s` meant?", nearest_of_all(r, e->name));

@@ -5,7 +5,10 @@
 static Var *with_size(Lower *p, Var *v, int rank, Expr *const *dim)
 {
     v->rank = rank;
-    for (int k = 0; k < rank; k++) v->dim[k] = dim[k];
+    for (int k = 0; k < rank; k++) {
+        v->dim[k] = dim[k];
+        check_array_size(p->g, dim[k]);
+    }
     Program *out = p->out;
     ROOM(p->g->arena, out->work, out->nwork, out->work_size);
     out->work[out->nwork++] = v;

@@ -56,6 +56,26 @@ static bool takes_names(const Field *f)
            (f->upper_of || isfinite(f->upper.number));
 }
 
+static bool counts_unknowns(const Program *p, int size)
+{
+    bool any = false;
+    for (int k = 0; k < p->nstate; k++)
+        for (int r = 0; var_unknown(p->state[k].var) && r < p->state[k].var->rank; r++) any |= p->state[k].extent_of[r] == size + 1;
+    return any;
+}
+
+// Whether other data give it (runtime/host/data.c): an extent, the lengths of rows, a number of levels that counts unknowns.
+static bool may_be_found(const Program *p, int i)
+{
+    bool found = false;
+    for (int k = 0; k < p->ndata; k++) {
+        for (int r = 0; r < p->data[k].var->rank; r++) found |= p->data[k].extent_of[r] == i + 1;
+        found |= p->data[k].rows_of == i + 1;
+        found |= takes_names(&p->data[k]) && p->data[k].upper_of == i + 1 && counts_unknowns(p, i);
+    }
+    return found;
+}
+
 static void inputs(FILE *out, const Pages *p)
 {
     const Program *program = p->program;
@@ -68,13 +88,8 @@ static void inputs(FILE *out, const Pages *p)
         const Expr *init = f->var->init;
         bound(out, p, "default",
               init && init->kind == EX_NUM ? &(FieldBound){.number = init->number} : &(FieldBound){.value = init, .number = NAN});
-        bool size = false;  // found from arrays, or from codes
-        for (int k = 0; k < program->ndata; k++) {
-            for (int r = 0; r < program->data[k].var->rank; r++) size |= program->data[k].extent_of[r] == i + 1;
-            size |= takes_names(&program->data[k]) && program->data[k].upper_of == i + 1;
-        }
         fprintf(out, ", \"response\": %s, \"missing\": %s, \"names\": %s, \"size\": %s}", truth(f->var->response),
-                truth(f->may_miss && !f->needed_for), truth(takes_names(f)), truth(size));
+                truth(f->may_miss && !f->needed_for), truth(takes_names(f)), truth(may_be_found(program, i)));
     }
 }
 

@@ -370,8 +370,8 @@ static bool settle_rows(GmData *d, const GmModel *m)
         }
         for (long g = 0; g < given; g++) {
             if (((const int32_t *)n->elements)[g] == array->row[g]) continue;
-            gm_error("%s: row %ld of %s has %d elements, and %s[%ld] is %d", array->source, g + 1, array->name, array->row[g], n->name,
-                     g + 1, ((const int32_t *)n->elements)[g]);
+            gm_error("%s: row %ld of %s has %d element%s, and %s[%ld] is %d", array->source, g + 1, array->name, array->row[g],
+                     array->row[g] == 1 ? "" : "s", n->name, g + 1, ((const int32_t *)n->elements)[g]);
             return false;
         }
     }
@@ -447,6 +447,18 @@ static bool may_be_absent(const GmData *d, const GmModel *m, int f, bool later)
     return m->data[f].has_default || (later && m->data[f].may_miss) || (d->missing_in_files && gm_is_drawn_response(m, f));
 }
 
+// What else may give what no file has, for the list of what is missing.
+static const char *from_arrays(const GmModel *m, int f)
+{
+    for (int a = 0; a < m->n_data; a++)
+        if (m->data[a].rows_of == f + 1) return "; or from an array of arrays";
+    if (is_extent(m, f)) return "; or from the size of an array";
+    for (int a = 0; a < m->n_data; a++)
+        if (m->data[a].upper_of == f + 1 && m->data[a].rank > 0 && gm_takes_levels(&m->data[a]))
+            return counts_unknowns(m, f) ? "; or from what it bounds" : "; or from names in what it bounds";
+    return "";
+}
+
 static bool all_there(const GmData *d, const GmModel *m, int n_inputs, const GmLater *later)
 {
     int absent = 0;
@@ -464,19 +476,24 @@ static bool all_there(const GmData *d, const GmModel *m, int n_inputs, const GmL
         if (later && field->needed_for) gm_error("  %-40s %s; it may not be left out: %s", declared, place(field), field->needed_for);
         else
             gm_error("  %-40s %s%s%s%s%s", declared, place(field), near ? "; there is a `" : "", near ? near : "", near ? "`" : "",
-                 is_extent(m, f) ? "; or from the size of an array" : "");
+                 from_arrays(m, f));
         free(declared);
     }
     if (!n_inputs) gm_error("give them as data.json, table.csv, NAME=file.npy or NAME=number; --help has more");
     return false;
 }
 
-// Whether the data give an int scalar by themselves: as an extent, or as the number of levels.
-static bool is_found(const GmModel *m, int f)
+// Where other data give these ints: an extent, the largest code of a factor, the lengths of rows. NULL: nowhere.
+static const char *found_from(const GmModel *m, int f)
 {
-    bool found = m->data[f].type == GM_INT && m->data[f].rank == 0 && is_extent(m, f);
-    for (int a = 0; a < m->n_data; a++) found |= m->data[a].upper_of == f + 1 && m->data[a].rank > 0 && gm_takes_levels(&m->data[a]);
-    return found;
+    if (m->data[f].type != GM_INT) return NULL;
+    if (m->data[f].rank == 0 && is_extent(m, f)) return "it follows from the other data";
+    for (int a = 0; a < m->n_data; a++) {
+        if (m->data[a].rows_of == f + 1) return "it follows from the rows of the other data";
+        if (m->data[a].upper_of == f + 1 && m->data[a].rank > 0 && gm_takes_levels(&m->data[a]) && counts_unknowns(m, f))
+            return "it follows from the other data";
+    }
+    return NULL;
 }
 
 void gm_data_template(FILE *to, const GmModel *m)
@@ -484,8 +501,8 @@ void gm_data_template(FILE *to, const GmModel *m)
     const char *between = "{";
     for (int f = 0; f < m->n_data; f++) {
         const GmField *field = &m->data[f];
-        if (field->has_default || is_found(m, f)) {
-            gm_note("%s may be left out: it %s", field->name, field->has_default ? "has a default" : "follows from the other data");
+        if (field->has_default || found_from(m, f)) {
+            gm_note("%s may be left out: %s", field->name, field->has_default ? "it has a default" : found_from(m, f));
             continue;
         }
         char *declared = gm_declared_text(field, NULL);

@@ -341,7 +341,8 @@ static bool store_row(Table *t)
         if (is == GM_TEXT_STORED) continue;
         if (is == GM_TEXT_REFUSED || !(gm_parse_number(t->cell[i], &x, &why) || is_truth(v, t->cell[i], &x)) ||
             !gm_store(v->type, v->elements, at, x, &why)) {
-            gm_error("%s: line %ld, column %s: `%.60s` %s", t->lines.path, t->lines.number, c->label, t->cell[i], why);
+            gm_error("%s: line %ld, column %s: `%.60s` %s", t->lines.path, t->lines.number, c->label, t->cell[i],
+                     gm_text_why(v, t->cell[i], why));
             return false;
         }
     }

@@ -74,6 +74,7 @@ static bool fill(GmValue *v, const json_t *node, int depth, long *at)
             ++*at;
             return true;
         }
+        if (json_is_string(node)) why = gm_text_why(v, json_string_value(node), why);
         char *name = gm_element_name(v->name, v->rank, v->dim, *at);
         char *text = json_is_object(node) || json_is_array(node) ? NULL : json_dumps(node, JSON_ENCODE_ANY | JSON_REAL_PRECISION(10));
         if (text) gm_error("%s: %s = %s %s", v->source, name, text, why);

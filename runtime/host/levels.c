@@ -295,6 +295,33 @@ GmTextIs gm_read_text(GmValue *v, long at, const char *text, const char **why)
     return is;
 }
 
+// Digits with a comma among them, as 1,5 is written in many countries.
+static bool has_decimal_comma(const char *text)
+{
+    const char *comma = strchr(text, ',');
+    return comma && comma > text && isdigit((unsigned char)comma[1]) && !strchr(comma + 1, ',') &&
+           strspn(text, "+-0123456789, ") == strlen(text);
+}
+
+const char *gm_text_why(const GmValue *v, const char *text, const char *why)
+{
+    if (strcmp(why, "is not a number") != 0) return why;
+    char *cut = trimmed(text);
+    const bool letters = isalpha((unsigned char)*cut) || (unsigned char)*cut >= 0x80;
+    const bool timed = strlen(cut) > 10 && (cut[10] == 'T' || cut[10] == ' ');
+    const char *not_date = NULL;
+    long day;
+    if (timed) cut[10] = 0;
+    if (is_date(cut, &day, &not_date))
+        why = timed ? "is a date with a time of day: only days are read"
+                    : "is a date: --dates DAY reads dates as numbers, days from DAY on";
+    else if (!timed && has_decimal_comma(cut)) why = "is not a number: decimals have a point";
+    else if (v->type == GM_INT && v->rank > 0 && !v->may_be_names && letters)
+        why = "is not a number; names are read where both bounds are declared, int<lower=1, upper=J>";
+    free(cut);
+    return why;
+}
+
 // ---- levels of all variables ----
 
 static int by_bytes(const void *a, const void *b) { return strcmp(*(char *const *)a, *(char *const *)b); }
@@ -473,12 +500,14 @@ static void say(const GmLevels *l, const GmModel *m, const GmValues *values)
         char *more = gm_format("%s%s%s", of, *of ? ", " : "", v->name);
         free(of);
         of = more;
-        if (!l->given && 2 * v->names->n > v->names->occurred)
+        if (!l->given && v->names->n > 1 && 2 * v->names->n > v->names->occurred)
             gm_note("%s: %s has %ld different names in %ld places: is it a factor?", v->source, v->name, v->names->n, v->names->occurred);
     }
     if (*of) {
         char *size = l->size ? gm_format("%s: %ld, ", m->data[l->size - 1].name, l->n) : gm_copy_text("");
-        gm_note("%sthe levels of %s, from %s to %s%s", size, of, l->name[0], l->name[l->n - 1], l->given ? " as --levels has them" : "");
+        const char *given = l->given ? " as --levels has them" : "";
+        if (l->n == 1) gm_note("%sthe one level of %s, %s%s", size, of, l->name[0], given);
+        else gm_note("%sthe levels of %s, from %s to %s%s", size, of, l->name[0], l->name[l->n - 1], given);
         free(size);
     }
     free(of);

@@ -2,6 +2,8 @@
 //
 //   data.json      a file          -              standard input, once
 //   data.json.gz   unpacked        /dev/fd/63     a pipe, as the shell's <(...) makes it
+//
+// What comes without a name, or under another one, and begins as gzip's files do is unpacked, too.
 #include "host.h"
 
 #include <errno.h>
@@ -18,6 +20,7 @@ typedef struct gzFile_s *Packed;
 
 static struct {
     Packed (*open)(const char *, const char *);
+    Packed (*open_number)(int, const char *);
     int (*read)(Packed, void *, unsigned);
     int (*close)(Packed);
 } zlib;
@@ -28,20 +31,17 @@ static bool find_zlib(const char *path)
     char why[400];
     if (zlib.read) return true;
     void *library = gm_library_open(sonames, NULL, "GM_ZLIB", "", why, sizeof why);
-    if (library && gm_library_symbol(library, "gzopen", &zlib.open) && gm_library_symbol(library, "gzclose", &zlib.close) &&
-        gm_library_symbol(library, "gzread", &zlib.read))
+    if (library && gm_library_symbol(library, "gzopen", &zlib.open) && gm_library_symbol(library, "gzdopen", &zlib.open_number) &&
+        gm_library_symbol(library, "gzclose", &zlib.close) && gm_library_symbol(library, "gzread", &zlib.read))
         return true;
     gm_error("%s: is packed, and zlib is not found (apt-get install zlib1g, or gunzip the file)", path);
     return false;
 }
 
 // Unpacks the whole file, into one without a name, so that what is damaged is found before any of it is used.
-static FILE *open_packed(const char *path)
+static FILE *unpack(Packed from, const char *path)
 {
     char block[1 << 16];
-    if (!find_zlib(path)) return NULL;
-    errno = 0;
-    Packed from = zlib.open(path, "rb");
     if (!from) {
         gm_error("%s: cannot be read: %s", path, strerror(errno ? errno : ENOMEM));
         return NULL;
@@ -61,6 +61,36 @@ static FILE *open_packed(const char *path)
     else gm_error("%s: cannot be unpacked: %s", path, strerror(why));
     if (file) fclose(file);
     return NULL;
+}
+
+static FILE *open_packed(const char *path)
+{
+    if (!find_zlib(path)) return NULL;
+    errno = 0;
+    return unpack(zlib.open(path, "rb"), path);
+}
+
+// Standard input, a pipe or a file whose name does not say that it is packed: its first byte does, which begins no text.
+static FILE *unpacked(FILE *file, const char *path)
+{
+    char block[1 << 16];
+    const int first = file ? getc(file) : EOF;
+    if (first != EOF) ungetc(first, file);
+    if (first != 0x1f || !find_zlib(path)) {
+        if (file && first == 0x1f) fclose(file);
+        return first == 0x1f ? NULL : file;
+    }
+    FILE *whole = tmpfile();
+    bool written = whole != NULL;
+    for (size_t n; written && (n = fread(block, 1, sizeof block, file)) > 0;) written = fwrite(block, 1, n, whole) == n;
+    written = written && !ferror(file) && fflush(whole) == 0;
+    errno = written ? 0 : errno;
+    const int from = written ? dup(fileno(whole)) : -1;
+    if (from >= 0) lseek(from, 0, SEEK_SET);
+    FILE *text = unpack(from < 0 ? NULL : zlib.open_number(from, "rb"), path);
+    if (whole) fclose(whole);
+    fclose(file);
+    return text;
 }
 
 // ---- opening ----
@@ -87,7 +117,7 @@ bool gm_text_ends(const char *text, const char *ending)
 static FILE *open_text(const char *path)
 {
     struct stat info;
-    if (is_standard_input(path)) return open_standard_input();
+    if (is_standard_input(path)) return unpacked(open_standard_input(), path);
     if (stat(path, &info) != 0) {
         gm_error("%s: cannot be read: %s", path, strerror(errno));
         return NULL;
@@ -100,7 +130,7 @@ static FILE *open_text(const char *path)
     if (S_ISFIFO(info.st_mode)) gm_note("%s: is a pipe: waiting for what is written into it", path);
     FILE *file = fopen(path, "rb");
     if (!file) gm_error("%s: cannot be read: %s", path, strerror(errno));
-    return file;
+    return unpacked(file, path);
 }
 
 static struct {

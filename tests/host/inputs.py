@@ -14,6 +14,10 @@ MODEL = """data { int N, J; int<lower=0, upper=1> z[N]; int<lower=1> g[N]; vecto
 prior { for (j in 1:J) mu[j] ~ normal(0, 10); b ~ normal(0, 1); s ~ half_normal(0, 5); }
 likelihood { for (i in 1:N) y[i] ~ normal(mu[g[i]] + b * z[i], s); }
 """
+ROWS = """data { int G, K; int<lower=0> n[G]; vector<lower=0> y[g in 1:G][n[g]]; int<lower=1, upper=K> f[g in 1:G][n[g]]; }
+prior { m ~ normal(K, 1); }
+likelihood { y ~ normal(m, 1); for (g in 1:G) for (i in 1:n[g]) f[g, i] ~ categorical(rep_vector(1.0 / K, K)); }
+"""
 DATA = {"N": 4, "J": 2, "z": [1, 0, 1, 0], "g": [1, 2, 2, 1], "y": [0.5, None, -2e-3, 1.25]}
 
 
@@ -45,6 +49,21 @@ def draws_of(what, arguments, given=b"", shell=None):
         return [line for line in f if line[0] != "#"], done.stderr.decode()
 
 
+def rows():
+    """The template of rows of different lengths asks for what nothing else gives, in the words of the model."""
+    subprocess.run([gmc, "-q", "--no-device", path("rows.gm", ROWS), "-o", path("rows")], check=True)
+    done = subprocess.run([path("rows"), "--data-template"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=True)
+    asked = {"K": "int K", "y": "real<lower=0> y[G, n]", "f": "int<lower=1, upper=K> f[G, n]"}
+    check(json.loads(done.stdout) == asked, "a template of rows", done.stdout.decode())
+    check(b"n may be left out: it follows from the rows of the other data" in done.stderr, "what rows give is said", done.stderr.decode())
+    below = {"K": 2, "y": [[1, 2], [], [3, -1, 5]], "f": [[1, 2], [], [1, 1, 1]]}
+    for data, says in ((below, "y[3, 2] = -1 is below its lower bound 0 (declared real<lower=0> y[G, n], rows.gm:1)"),
+                       (dict(below, f=[[1, 2], [1], [1, 1]]), "row 2 of f has 1 element, and n[2] is 0"),
+                       ({k: below[k] for k in "yf"}, "or from names in what it bounds")):
+        done = subprocess.run([path("rows"), path("rows.json", json.dumps(data))], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        check(done.returncode == 2 and says in done.stderr.decode(), says, done.stderr.decode())
+
+
 def main():
     subprocess.run([gmc, "-q", "--no-device", path("model.gm", MODEL), "-o", path("fit")], check=True)
     text = json.dumps(DATA)
@@ -55,6 +74,9 @@ def main():
             "a pipe": ([], b"", "<(cat %s)" % path("data.json")), "a packed object": ([path("data.json.gz", gzip.compress(text.encode()))],
                                                                                      b"", None),
             "a packed table": ([path("data.csv.gz", gzip.compress(table.encode())), "J=2"], b"", None),
+            "a packed object from standard input": (["-"], gzip.compress(text.encode()), None),
+            "a packed table from a pipe": (["J=2"], b"", "<(gzip -c %s)" % path("table.csv", table)),
+            "a packed object that its name does not call packed": ([path("unnamed.json", gzip.compress(text.encode()))], b"", None),
             "NaN of Python": ([path("nan.json", text.replace("null", "NaN"))], b"", None),
             "truth values": ([path("true.json", text.replace("[1, 0, 1, 0]", "[true, false, true, false]"))], b"", None),
             "truth values of R": ([path("true.csv", table.replace("\n1,", "\nTRUE,").replace("\n0,", "\nFALSE,")), "J=2"], b"", None),
@@ -68,7 +90,16 @@ def main():
              "a word that JSON has not": ([path("word.json", text.replace("0.5", "nan"))], b"", "word.json:1:64: invalid token near 'nan'"),
              "a truth value for a real": ([path("real.json", text.replace("0.5", "true"))], b"", "y[1] = true is not a number"),
              "a packed file that is cut": ([path("cut.json.gz", gzip.compress(text.encode())[:40])], b"", "cut.json.gz: is damaged"),
+             "standard input that is packed and cut": (["-"], gzip.compress(text.encode())[:40], "-: is damaged"),
              "standard input twice": (["-", "-"], text.encode(), "-: standard input can be read once"),
+             "a date without --dates": ([path("date.json", text.replace("0.5", '"2024-03-01"'))], b"",
+                                        'y[1] = "2024-03-01" is a date: --dates DAY reads dates as numbers, days from DAY on'),
+             "a time of day": (["J=2", path("time.csv", table.replace("0.5", "2024-03-01T12:30:00Z"))], b"",
+                               "`2024-03-01T12:30:00Z` is a date with a time of day: only days are read"),
+             "a comma in a number": (["J=2", path("comma.csv", table.replace(",", ";").replace("0.5", "0,5"))], b"",
+                                     "`0,5` is not a number: decimals have a point"),
+             "names without an upper bound": ([path("names.json", text.replace("[1, 2, 2, 1]", '["a", "b", "b", "a"]'))], b"",
+                                              'g[1] = "a" is not a number; names are read where both bounds are declared'),
              "nothing": (["-"], b"", "-: is empty"),
              "a lookup beyond its table": ([path("up.json", text.replace("[1, 2, 2, 1]", "[1, 2, 3, 1]"))], b"",
                                            "mu[3] does not exist: g[3] is 3, and its subscript goes from 1 to 2"),
@@ -77,6 +108,7 @@ def main():
         done = fit(arguments, given, quiet=True)
         said = done.stderr.decode()
         check(done.returncode == 2 and says in said and said.count("\n") == 1, what, "status %d, %s" % (done.returncode, said))
+    rows()
     return failures() > 0
 
 

@@ -139,6 +139,8 @@ write("spaces.csv", table(("county", "x", "y"), [(" " + c + "  ", x, y) for c, x
 same("spaces around names", radon, ["spaces.csv"], ["codes.csv", "J=7"])
 _, _, said = fit(radon, write("each.csv", table(("county", "x", "y"), [("c%02d" % i, x, y) for i, (_, x, y) in enumerate(rows)])))
 check("60 different names in 60 places: is it a factor?" in said, "names that hardly occur again are said", said)
+_, _, said = fit(radon, write("single.csv", table(("county", "x", "y"), [("Anoka", x, y) for _, x, y in rows[:1]])))
+check("J: 1, the one level of county, Anoka" in said and "is it a factor" not in said, "a single level is said", said)
 
 # Several variables with the same levels; arrays by place.
 games = program("games", GAMES)
@@ -180,7 +182,7 @@ days = ["2024-02-28", "2024-03-01", "1999-12-31", "2100-03-01"]
 write("d.csv", table(("county", "x", "y"), [(1, d, 0.1) for d in days]))
 write("e.csv", table(("county", "x", "y"), [(1, n, 0.1) for n in (-1, 1, -8826, 27759)]))
 same("dates", radon, ["d.csv", "--dates", "2024-02-29"], ["e.csv"])
-refused("a date without --dates", "`2024-02-28` is not a number", radon, "d.csv")
+refused("a date without --dates", "`2024-02-28` is a date: --dates DAY reads dates as numbers", radon, "d.csv")
 refused("a date that is none", "`2023-02-29` is no day of the calendar", radon, "--dates", "2024-01-01",
         write("bad.csv", table(("county", "x", "y"), [(1, "2023-02-29", 1)])))
 sys.exit(failures() > 0)

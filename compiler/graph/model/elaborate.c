@@ -626,6 +626,39 @@ static Expr *operated(Graph *g, const Ast *e, const Env *env, int n, Expr *const
     return a;
 }
 
+static bool is_size_definition(const Decl *d);
+
+static bool is_int_data(const Ast *e, int rank)
+{
+    const Decl *d = e->kind == AST_NAME ? e->decl : NULL;
+    return d && d->kind == DECL_DATA && d->type.base == BASE_INT && d->type.rank == rank && !d->observed;
+}
+
+static bool may_be_size(const Ast *e)
+{
+    if (e->kind == AST_NAME) return is_int_data(e, 0) || (e->decl && is_size_definition(e->decl));
+    int from = 0;
+    if (e->kind == AST_CALL) {
+        if (e->name != intern("sum") && e->name != intern("min") && e->name != intern("max")) return false;
+        if (e->nkids == 1) return is_int_data(e->kid[0], 1);
+    } else if (e->kind == AST_INDEX) {
+        if (!is_int_data(e->kid[0], e->nkids - 1)) return false;
+        from = 1;
+    } else if (e->kind == AST_BINARY) {
+        if (e->op == OP_DIV || e->op == OP_ELT_DIV || e->op == OP_POW) return false;
+    } else if (e->kind != AST_INT && e->kind != AST_UNARY && e->kind != AST_COND) return false;
+    for (int i = from; i < e->nkids; i++)
+        if (!may_be_size(e->kid[i])) return false;
+    return true;
+}
+
+// An integer of the data by another name, h = N - 2: what memory is taken by is then known before anything is computed.
+static bool is_size_definition(const Decl *d)
+{
+    const Stmt *s = d->kind == DECL_DEFINITION && d->type.base == BASE_INT && d->type.rank == 0 && !d->recursive ? d->sites : NULL;
+    return s && !s->next_site && !s->outer && !s->link && s->rhs && may_be_size(s->rhs);
+}
+
 Expr *elaborate(Graph *g, const Ast *e, const Env *env, int n, Expr *const *at)
 {
     switch (e->kind) {
@@ -639,7 +672,7 @@ Expr *elaborate(Graph *g, const Ast *e, const Env *env, int n, Expr *const *at)
         if (!e->decl) return ex_num(0);
         if (e->decl->kind == DECL_VARIABLE && e->decl->sites && n == e->decl->type.rank && g->drawing != e->decl)
             return definition(g, e->decl, n, at, env);
-        if (e->decl->user) return ex_ref(e->decl->user, n, at);
+        if (e->decl->user && !is_size_definition(e->decl)) return ex_ref(e->decl->user, n, at);
         return definition(g, e->decl, n, at, env);
     }
     case AST_INDEX: return subscripted(g, e, env, n, at);

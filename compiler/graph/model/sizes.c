@@ -72,14 +72,35 @@ static Look test_loop(const Expr *e, void *with)
     return e->kind == EX_INDEX && e->index->height == 0 ? FOUND : LOOK;
 }
 
+static void say_late(const Graph *g, Span span, const Expr *e)
+{
+    Diag *m = diag(g->diags, span, DIAG_E0511, ex_quote(g->arena, e));
+    diag_help(m, "it is needed before anything is computed; integers of the data, their elements, and sum, max or min of a whole vector of "
+                 "them can be sizes: declare it, int<lower=0> n;, and put it into the data file");
+}
+
 // A size (memory: made of data alone), or an end of a range (definitions are there when its loop runs, but what loops over others gives has
 // no place before it).
 static bool check_size(Graph *g, Span span, const Expr *e, bool memory)
 {
     if (!e || (!memory && (e->loose || ex_find(e, test_loop, NULL))) || !ex_find(e, test_late, &memory)) return true;
-    Diag *m = diag(g->diags, span, DIAG_E0511, ex_quote(g->arena, e));
-    diag_help(m, "it is needed before anything is computed; integers of the data, their elements, and sum, max or min of a whole vector of "
-                 "them can be sizes: declare it, int<lower=0> n;, and put it into the data file");
+    say_late(g, span, e);
+    return false;
+}
+
+static Look test_computed(const Expr *e, void *with)
+{
+    if (e->kind != EX_REF || e->var->kind == VAR_DATA) return LOOK;
+    *(const Var **)with = e->var;
+    return FOUND;
+}
+
+bool check_array_size(const Graph *g, const Expr *e)
+{
+    const Var *computed = NULL;
+    if (is_size(e)) return true;
+    ex_find(e, test_computed, &computed);
+    if (!diags_errors(g->diags)) say_late(g, computed ? computed->span : (Span){0}, e);
     return false;
 }
 

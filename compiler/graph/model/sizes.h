@@ -3,6 +3,8 @@
 #define GMC_GRAPH_SIZES_H
 #include "../graph.h"
 
+// An array that the program keeps has this size: else E0511, for the first of them.
+bool check_array_size(const Graph *g, const Expr *e);
 bool check_sizes(Graph *g);         // false after a message
 bool is_size(const Expr *e);        // made of data as they are read, so that memory can be allocated by it
 bool is_data_total(const Expr *e);  // sum, max or min of a whole vector of integers of the data: a size may contain it

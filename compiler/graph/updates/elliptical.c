@@ -165,7 +165,7 @@ static Expr *computed_once(Graph *g, const Var *v, Expr *matrix)
 Ellipse *find_ellipse(Graph *g, Var *v, bool collapsed, const char **because)
 {
     const char *why = v->discrete || v->base != BASE_REAL ? "its values are integers"
-                      : v->kind != VAR_PARAMETER          ? "it is no parameter"
+                      : v->kind != VAR_PARAMETER && v->kind != VAR_LATENT? "it is no parameter"
                       : v->constraint != CONSTRAINT_NONE  ? "its elements are constrained together"
                       : isfinite(v->lower_number) || isfinite(v->upper_number) || v->lower || v->upper ? "it has bounds"
                       : v->rank == 0                                                                   ? "it is one number, no vector"

@@ -33,8 +33,8 @@ Expr *joint_root(Graph *g, const Factor *prior, bool *precision)
 
 static bool is_plain(const Graph *g, const Var *v)
 {
-    return v->kind == VAR_PARAMETER && v->base == BASE_REAL && !v->discrete && v->constraint == CONSTRAINT_NONE && !v->summing.sums &&
-           !v->partial && !v->known.holes && !is_of_series(g, v);
+    return (v->kind == VAR_PARAMETER || v->kind == VAR_LATENT) && v->base == BASE_REAL && !v->discrete &&
+           v->constraint == CONSTRAINT_NONE && !v->summing.sums && !v->partial && !v->known.holes && !is_of_series(g, v);
 }
 
 // All that reads the vector or v, but for the vector's prior.
