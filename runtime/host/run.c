@@ -221,6 +221,19 @@ static int wants_to_end(Fit *f, long total, bool *enough)
     return !*enough && f->run.sweep < total && gm_stop_time_is_over(o) ? GM_EXIT_TIME : GM_EXIT_OK;
 }
 
+static bool begin_netcdf(Fit *f)
+{
+    f->draws.netcdf = gm_netcdf_begin(&f->draws, f->early_kept ? &f->early : NULL);
+    return f->draws.netcdf != NULL;
+}
+
+// Sweeps of warm-up that all chains have, of --save-warmup.
+static void count_early(Fit *f)
+{
+    for (int c = 0; c < f->options.chains && f->early_kept; c++)
+        if (c == 0 || f->early_kept[c] < f->early.kept) f->early.kept = f->early_kept[c];
+}
+
 // All sweeps, in batches of about a twentieth of a second: chains meet between batches only. Ends early on a fault, an
 // interruption or a file that cannot be written; the status says which.
 static int sample(Fit *f)
@@ -233,7 +246,7 @@ static int sample(Fit *f)
     int status = GM_EXIT_OK;
     const double started = f->draws.begun = f->draws.sampling = gm_seconds();
     if (!o->why) gm_outputs_clear(o);
-    if (o->output && !o->why && o->format != GM_FORMAT_CSV && !(f->draws.netcdf = gm_netcdf_begin(&f->draws))) return GM_EXIT_FAULT;
+    if (o->output && !o->why && o->format != GM_FORMAT_CSV && !begin_netcdf(f)) return GM_EXIT_FAULT;
     if (f->device) {
         status = gm_device_sample(f->device, &f->run, &f->draws, o, f->selected, &progress, &f->sweeps);
         f->sweep_seconds = gm_seconds() - started;
@@ -284,6 +297,7 @@ static int sample(Fit *f)
         }
         if (gm_fault_raised()) status = GM_EXIT_FAULT;
         else if (status == GM_EXIT_OK) status = wants_to_end(f, total, &enough);
+        count_early(f);
         if (!gm_netcdf_take(f->draws.netcdf, false)) status = GM_EXIT_FAULT;
         gm_live_at(f->live, f->run.sweep, f->draws.kept);
         gm_progress_show(&progress, f->run.sweep);
@@ -468,8 +482,7 @@ static int finish(Fit *f, int status)
     gm_fault_print(f->model, &f->memory, NULL);
     explain_fault(f);
     gm_stayed_note();
-    for (int c = 0; c < f->options.chains && f->early_kept; c++)
-        if (c == 0 || f->early_kept[c] < f->early.kept) f->early.kept = f->early_kept[c];
+    count_early(f);
     if (f->early_kept && !gm_draws_finish(&f->early)) status = GM_EXIT_FAULT;
     if (!gm_draws_finish(&f->draws)) status = GM_EXIT_FAULT;
     if (f->draws.kept > 0 && !write_levels(f)) status = GM_EXIT_FAULT;
@@ -520,7 +533,7 @@ static int sample_prior(Fit *f)
     f->derived = f->model->derive_chain && gm_draws_need_derived(&f->draws, f->model);
     f->draws.begun = f->draws.sampling = gm_seconds();
     gm_outputs_clear(o);
-    if (o->output && o->format != GM_FORMAT_CSV && !(f->draws.netcdf = gm_netcdf_begin(&f->draws))) return GM_EXIT_FAULT;
+    if (o->output && o->format != GM_FORMAT_CSV && !begin_netcdf(f)) return GM_EXIT_FAULT;
     for (int c = 0; c < o->chains; c++) gm_draws_begin(&f->draws, &f->run, NULL, NULL, c);
     GmRun one = f->run;
     one.inner_threads = 1;
@@ -943,12 +956,12 @@ static bool early_open(Fit *f)
     f->early_options.warmup = 0;
     f->early_options.summary = false;
     f->early_options.n_new_inputs = 0;
-    f->early_options.format = GM_FORMAT_CSV;
     f->early_options.moments = NULL;
     const bool quiet = gm_quiet;
     gm_quiet = true;  // what is to be said of the columns was said of those of the draws
     const bool good = gm_draws_open(&f->early, f->model, &f->memory, &f->data, &f->early_options);
     gm_quiet = quiet;
+    f->early.of_warmup = true;
     f->early_kept = gm_alloc((size_t)o->chains, sizeof *f->early_kept);
     return good;
 }
