@@ -183,6 +183,9 @@ typedef struct GmOptions {
     bool resume;                                  // the run goes on from its checkpoint
     long append;                                  // draws after a run that has ended; 0: none
     bool goes_on;                                 // there is such a checkpoint
+    bool relabel;                                 // labels of components are made to agree at the end
+    const char *relabel_by;                       // by which; NULL: as `relabel` has it
+    char *relabel_names;                          // those of parameters, where nothing else is stored
     bool template;                                // --data-template
     bool overwrite;                               // files that are there are replaced
     bool save_warmup;                             // sweeps of warm-up are kept in files of their own

@@ -93,7 +93,8 @@ typedef struct Gathered {  // rows of a source, [chain][block][column], of which
 static Gathered gather(const GmDraws *d, GmNetcdf *file)
 {
     const size_t whole = (size_t)(d->block * d->chains) * (size_t)d->n_columns;
-    return (Gathered){.d = d, .file = file, .block = gm_alloc(whole, sizeof(double)), .part = gm_alloc(whole, sizeof(double)), .good = true};
+    return (Gathered){
+        .d = d, .file = file, .block = gm_alloc(whole, sizeof(double)), .part = gm_alloc(whole, sizeof(double)), .good = true};
 }
 
 // A message of n rows of each chain, at most what is left of the block. false: the other end is gone.

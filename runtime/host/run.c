@@ -498,7 +498,6 @@ static int finish(Fit *f, int status)
         gm_summary_print(stdout, &f->draws, f->model, &f->memory, &f->options, &f->run) && !f->options.forward)
         note_missing(notes, f);
     if (f->options.summary && f->draws.kept > 0 && f->moments) gm_moments_print(notes, f->moments, &f->data.levels);
-    if (f->options.summary && f->draws.kept > 0) gm_labels_note(notes, f->model, &f->memory, &f->data, &f->draws);
     if (f->options.summary && f->draws.kept > 0) gm_trials_print(notes, f->selected);
     if (f->options.summary && f->draws.kept > 0) gm_together_note(notes, &f->run, "");
     if (f->options.summary && f->draws.kept > 0) gm_metrics_print(notes, f->run.metrics, f->run.selected);
@@ -846,7 +845,11 @@ static int sample_and_finish(Fit *f)
 {
     const int status = f->options.forward == GM_PRIOR ? sample_prior(f) : sample(f);
     if (f->truth) return status == GM_EXIT_FAULT ? (gm_fault_print(f->model, &f->memory, NULL), status) : status;
-    return status == GM_EXIT_USAGE ? status : finish(f, status);  // then nothing was begun, which was said
+    if (status == GM_EXIT_USAGE) return status;  // then nothing was begun, which was said
+    const int done = finish(f, status);
+    if (!f->options.relabel || !is_in_order(done) || f->draws.kept == 0) return done;
+    const int relabelled = gm_relabel_run(f->model, &f->options);
+    return done == GM_EXIT_OK && relabelled != GM_EXIT_OK ? GM_EXIT_FAULT : done;
 }
 
 // Is the CPU no answer?
@@ -982,7 +985,8 @@ static int start(Fit *f)
     const int threads = o->forward == GM_CALIBRATE ? 1 : o->threads;  // processes have no threads of their own
     omp_set_num_threads(threads);
     if (o->why && !gm_why_open(&f->why, model, o)) return GM_EXIT_USAGE;
-    if (!gm_together_possible(model, o) || !hmc_possible(model, o) || (!f->truth && !gm_levels_ask(o))) return GM_EXIT_USAGE;
+    if (!gm_together_possible(model, o) || !hmc_possible(model, o) || !gm_relabel_possible(model, o) || (!f->truth && !gm_levels_ask(o)))
+        return GM_EXIT_USAGE;
     if (!gm_checkpoint_open(&f->checkpoint, model, o) || !open_data(f) ||
         !gm_checkpoint_data(&f->checkpoint, model, &f->data) ||
         !gm_memory_open(&f->memory, model, &f->data, o->chains, o->forward ? GM_REPLICATES : o->requests, o->map))
