@@ -229,7 +229,8 @@ static double value_at(const GmModel *model, const GmMemory *m, const GmData *d,
         const bool given = f < model->n_data;
         const GmField *field = given ? &model->data[f] : &model->state[f - model->n_data];
         const GmShape *s = given ? &d->shape[f] : &m->shape[f - model->n_data];
-        if (strcmp(field->name, fault.variable) != 0 || field->rank != n || n > fault.numbers || (!given && field->role != GM_SUM)) continue;
+        if (strcmp(field->name, fault.variable) != 0 || field->rank != n || n > fault.numbers) continue;
+        if (!given && field->role != GM_SUM) continue;
         long at = 0;
         for (int k = 0; k < n; k++) {
             if (fault.number[k] < 1 || fault.number[k] > s->dim[k]) return NAN;
