@@ -261,6 +261,15 @@ static double print_numbers(const GmModel *model, const GmMemory *m, const GmDat
     return value;
 }
 
+// Whether the value is what a standard deviation is proportional to, or the variance: where it is 0, so is that.
+static bool is_scale_itself(void)
+{
+    const char *scale = strstr(fault.what, ", the `sigma` of ");
+    bool sum = false;
+    for (const char *c = fault.what; scale && c < scale; c++) sum |= *c == '+' || *c == '-' || *c == '/';
+    return scale && !sum && strstr(scale, " must be above 0 ");
+}
+
 void gm_fault_print(const GmModel *model, const GmMemory *m, const GmData *d)
 {
     const bool loading = d != NULL;
@@ -277,7 +286,7 @@ void gm_fault_print(const GmModel *model, const GmMemory *m, const GmData *d)
     }
     if (strstr(fault.what, "not finite at the chain's state") && gm_ode_failure())  // the likely reason
         fprintf(stderr, "; %s", gm_ode_failure());
-    const bool scale = value == 0 && strstr(fault.what, ", the `sigma` of ");
+    const bool scale = value == 0 && is_scale_itself();
     if (loading)
         gm_error(" (before the first sweep)%s",
                  scale ? ". One replicate, or replicates that are all equal, have a standard deviation of 0: take that of several groups "

@@ -127,6 +127,14 @@ likelihood { for (j in 1:P) y[j] ~ normal(dot_product(p, mu[, j]), 1); }
         done = subprocess.run([program("sources", sources % scale), "sources.json", "-q"], capture_output=True, text=True)
         check(done.returncode == 2 and says in done.stderr and done.stderr.count("\n") == 1, scale, done.stderr)
         check(("One replicate" in done.stderr) == (" = 0" in says), "what it often comes from", done.stderr)
+    precisions = program("precisions", """data { int N; vector[N] y, t; }
+prior { mu ~ normal(0, 1); }
+likelihood { for (i in 1:N) y[i] ~ normal(mu, 1 / sqrt(t[i])); }
+""")
+    with open("precisions.json", "w") as f: json.dump({"y": [1, 2], "t": [1, 0]}, f)
+    done = subprocess.run([precisions, "precisions.json", "-q"], capture_output=True, text=True)
+    check(done.returncode == 2 and "t[2] = 0: 1/sqrt(t[i]), the `sigma` of normal, must be finite" in done.stderr and
+          "One replicate" not in done.stderr, "a precision of 0 is something else", done.stderr)
     variances = program("variances", """data { int N; int<lower=1> J; int<lower=1, upper=J> g[N]; vector[N] v; vector[J] m; }
 let { for (j in 1:J) { n[j] = sum(i in 1:N, g[i] == j ? 1 : 0); mean_v[j] = sum(i in 1:N, (g[i] == j ? 1 : 0) * v[i]) / n[j];
       var_v[j] = sum(i in 1:N, (g[i] == j ? 1 : 0) * (v[i] - mean_v[j])^2) / n[j]; } }
