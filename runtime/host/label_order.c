@@ -155,20 +155,27 @@ static bool in_order(const Order *o, const GmLabelled *v, const long *column, lo
 // Diagnoses the columns in trouble with components in order, into `judged`; returns how many are in trouble then.
 static long judge(const Order *o, const GmLabels *l, const GmSummary *all, GmSummary *judged, bool *ordered)
 {
+    const int chains = o->d->chains;
+    const long draws = o->d->kept;
     long left = 0;
-    double *x = gm_alloc((size_t)(o->d->chains * o->d->kept), sizeof *x);
     for (const GmLabelled *v = l->fields; v->field; v++) {
         if (v->apart || v->lost || (!v->dims && !v->values)) continue;
         long *column = columns_of(o->d, o->m, v->field - 1);
-        for (long e = 0; e < gm_shape_size(&o->m->shape[v->field - 1]); e++) {
-            const long k = column[e];
-            if (k < 0 || !is_bad(&all[k], o->d->chains)) continue;
-            if ((ordered[k] = in_order(o, v, column, e, x))) judged[k] = gm_summarise(x, o->d->chains, o->d->kept);
-            left += is_bad(&judged[k], o->d->chains);
+        const long size = gm_shape_size(&o->m->shape[v->field - 1]);
+#pragma omp parallel reduction(+ : left)
+        {
+            double *x = gm_alloc((size_t)(chains * draws), sizeof *x);
+#pragma omp for schedule(dynamic, 1)
+            for (long e = 0; e < size; e++) {
+                const long k = column[e];
+                if (k < 0 || !is_bad(&all[k], chains)) continue;
+                if ((ordered[k] = in_order(o, v, column, e, x))) judged[k] = gm_summarise(x, chains, draws);
+                left += is_bad(&judged[k], chains);
+            }
+            free(x);
         }
         free(column);
     }
-    free(x);
     return left;
 }
 
