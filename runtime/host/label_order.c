@@ -133,7 +133,7 @@ static bool order_by(Order *o, const GmLabelled *v)
     return there;
 }
 
-// The draws of a column with the components of each in order. false: some of its elements are not kept.
+// The draws of a column with the components of each in order. false: some of its elements are not kept, or not one for each.
 static bool in_order(const Order *o, const GmLabelled *v, const long *column, long element, double *x)
 {
     const GmShape *s = &o->m->shape[v->field - 1];
@@ -141,6 +141,7 @@ static bool in_order(const Order *o, const GmLabelled *v, const long *column, lo
         long from = element;
         for (int d = 0; d < s->rank; d++)
             if (v->dims >> d & 1) {
+                if (s->dim[d] != o->n) return false;
                 long stride = 1;
                 for (int r = s->rank - 1; r > d; r--) stride *= s->dim[r];
                 from = gm_with_label(s, d, from, o->at[i * o->n + from / stride % s->dim[d]]);
