@@ -740,9 +740,15 @@ static int explained(const Options *o, const Graph *g, const Program *p)
         return finish(g->diags, o, 0);
     }
     begin_pass("mermaid");
-    if (!end_pass(o, "mermaid", "mermaid", NULL)) return GO_ON;
-    diagram_mermaid(stdout, g);
-    return finish(g->diags, o, 0);
+    if (end_pass(o, "mermaid", "mermaid", NULL)) {
+        diagram_mermaid(stdout, g);
+        return finish(g->diags, o, 0);
+    }
+    const char *const alone = o->emit ? o->emit : o->dump;  // --dump=all has the same diagram as text
+    if (!alone || strcmp(alone, "svg") != 0) return GO_ON;
+    if (diagram_svg_file(stdout, g, g->model->name ? g->model->name : o->model)) return finish(g->diags, o, 0);
+    fprintf(stderr, "gmc: --emit=svg: a diagram of more than %d nodes is not laid out; --emit=dot is its text for Graphviz\n", MOST_DRAWN);
+    return finish(g->diags, o, 1);
 }
 
 // What is written of a complete program: a lesson, a page, its text or itself.

@@ -47,6 +47,7 @@ Diagram *diagram_new(Graph *g);  // of the model as written; laid out, if that i
 // ---- the printers: svg.c, graph_text.c ----
 
 void diagram_svg(FILE *out, const Diagram *d, const char *title);  // nodes are links to #unknown-NAME
+bool diagram_svg_file(FILE *out, const Graph *g, const char *title);  // the same as a file; false: it has too many nodes
 void diagram_dot(FILE *out, const Graph *g);
 void diagram_mermaid(FILE *out, const Graph *g);
 #endif

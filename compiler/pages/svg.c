@@ -1,4 +1,4 @@
-// svg.c -- a diagram as SVG within a page: circles for unknowns, filled ones for what is observed, double ones for
+// svg.c -- a diagram as SVG, within a page or as a file: circles for unknowns, filled ones for what is observed, double ones for
 // definitions, plain names for data.
 #include <string.h>
 #include "diagram.h"
@@ -63,10 +63,10 @@ static void label(FILE *out, const Diagram *d, const DiagramNode *v)
     fputs("</text>", out);
 }
 
-static void node(FILE *out, const Diagram *d, const DiagramNode *v)
+static void node(FILE *out, const Diagram *d, const DiagramNode *v, bool linked)
 {
     static const char *const class_of[] = {"unknown", "observed", "data", "computed", "term"};
-    const bool link = v->kind == NODE_IS_UNKNOWN;
+    const bool link = linked && v->kind == NODE_IS_UNKNOWN;
     if (link) {
         fputs("<a href=\"#unknown-", out);
         html_text(out, v->name);
@@ -92,12 +92,13 @@ static void node(FILE *out, const Diagram *d, const DiagramNode *v)
     fputs(link ? "</g></a>\n" : "</g>\n", out);
 }
 
-void diagram_svg(FILE *out, const Diagram *d, const char *title)
+// What the first line has besides, and a style: of a page they are the page's.
+static void drawing(FILE *out, const Diagram *d, const char *title, const char *more, const char *style)
 {
     fprintf(out,
-            "<svg id=\"diagram\" viewBox=\"0 0 %.0f %.0f\" width=\"%.0f\" height=\"%.0f\" role=\"img\" aria-labelledby=\"diagram-title "
+            "<svg%s id=\"diagram\" viewBox=\"0 0 %.0f %.0f\" width=\"%.0f\" height=\"%.0f\" role=\"img\" aria-labelledby=\"diagram-title "
             "diagram-desc\">\n",
-            d->width, d->height, d->width, d->height);
+            more, d->width, d->height, d->width, d->height);
     fputs("<title id=\"diagram-title\">Plate diagram of ", out);
     html_text(out, title);
     fputs("</title>\n<desc id=\"diagram-desc\">", out);
@@ -108,7 +109,8 @@ void diagram_svg(FILE *out, const Diagram *d, const char *title)
         html_text(out, d->node[d->edge[k].from].name);
         fputs(k + 1 < d->nedges ? "; " : ".", out);
     }
-    fputs("</desc>\n<defs><marker id=\"arrow\" viewBox=\"0 0 10 10\" refX=\"9\" refY=\"5\" markerWidth=\"7\" markerHeight=\"7\" "
+    fprintf(out, "</desc>\n%s", style);
+    fputs("<defs><marker id=\"arrow\" viewBox=\"0 0 10 10\" refX=\"9\" refY=\"5\" markerWidth=\"7\" markerHeight=\"7\" "
           "orient=\"auto\"><path class=\"tip\" d=\"M0 0L10 5L0 10z\"/></marker></defs>\n",
           out);
     for (int k = 1; k < d->nplates; k++) {
@@ -123,6 +125,24 @@ void diagram_svg(FILE *out, const Diagram *d, const char *title)
         html_text(out, p->label);
         fputs("</text>\n", out);
     }
-    for (int k = 0; k < d->nnodes; k++) node(out, d, &d->node[k]);
+    for (int k = 0; k < d->nnodes; k++) node(out, d, &d->node[k], !*style);
     fputs("</svg>\n", out);
+}
+
+void diagram_svg(FILE *out, const Diagram *d, const char *title) { drawing(out, d, title, "", ""); }
+
+// Colours are those of a page in the light; programs that draw SVG know no variables.
+bool diagram_svg_file(FILE *out, const Graph *g, const char *title)
+{
+    static const char style[] =
+        "<style>.edge{fill:none;stroke:#5c6670;stroke-width:1.3}.tip{fill:#5c6670}.plate{fill:none;stroke:#5c6670}"
+        ".plate-label{text-anchor:end;font-size:12px;fill:#5c6670}"
+        ".node text{text-anchor:middle;font-size:16px;fill:#1d2126;font-style:italic}"
+        ".node .below{font-size:11px}.node ellipse,.node rect{fill:#fff;stroke:#1d2126;stroke-width:1.3}.observed ellipse{fill:#dfe4e9}"
+        ".data rect{stroke:none;fill:none}.term rect{fill:#1d2126}.term text{fill:#fff}</style>\n";
+    const Diagram *d = diagram_new((Graph *)g);
+    if (!d->laid_out) return false;
+    fputs("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n", out);
+    drawing(out, d, title, " xmlns=\"http://www.w3.org/2000/svg\" font-family=\"serif\"", style);
+    return true;
 }

@@ -36,6 +36,24 @@ static void refuse(const GmField *f, const GmShape *s, const char *source, long 
     free(name);
 }
 
+// A statement with which missing values of a covariate are drawn; "": there is no usual one. The caller frees.
+static char *imputing(const GmField *f, const GmShape *s)
+{
+    const bool unit = s->lower == 0 && s->upper == 1;
+    if (f->constraint || f->rank > 2 || (f->type == GM_INT && (f->rank != 1 || s->lower < 0))) return gm_copy_text("");
+    const char *law = f->type != GM_INT                       ? unit            ? "beta(a_%s, b_%s)"
+                                                                : s->lower >= 0 ? "lognormal(m_%s, s_%s)"
+                                                                                : "normal(m_%s, s_%s)"
+                      : unit                                  ? "bernoulli(p_%s)"
+                      : s->upper < INT32_MAX && s->lower == 1 ? "categorical(w_%s)"
+                                                              : "poisson(r_%s)";
+    char *name = gm_format(f->rank == 2 ? "%s[j]" : "%s", f->name), *right = gm_format(law, name, name);
+    char *text = gm_format(": `%s%s ~ %s;` there, with priors, draws them", f->name, f->rank == 2 ? "[i, j]" : "", right);
+    free(right);
+    free(name);
+    return text;
+}
+
 static bool check_bounds(const GmField *f, const GmShape *s, const void *elements, const char *source, GmMissing *missing)
 {
     const long size = gm_shape_size(s);
@@ -45,10 +63,12 @@ static bool check_bounds(const GmField *f, const GmShape *s, const void *element
         if (x >= s->lower && x <= s->upper && !(f->finite && isinf(x))) continue;
         if (isnan(x)) {
             if (!missing) {
+                char *draws = imputing(f, s);
                 char *why = f->needed_for ? gm_format("is missing, but %s", f->needed_for)
-                                          : gm_format("is missing, which is only allowed in what the likelihood describes");
+                                          : gm_format("is missing, which is only allowed in what the likelihood describes%s", draws);
                 refuse(f, s, source, i, elements, why);
                 free(why);
+                free(draws);
                 return false;
             }
             if (missing->count == room) {

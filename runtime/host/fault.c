@@ -206,18 +206,77 @@ static char *fault_value(const GmModel *model, const GmData *d)
     return gm_copy_text("");
 }
 
+// Of a message about an argument, `sd[#, #], the `sigma` of normal, must be above 0`: where the value belongs; NULL: it is about something
+// else. n: subscripts before it.
+static const char *end_of_argument(int *n)
+{
+    const char *at = fault.what + strlen(fault.variable);
+    *n = 0;
+    if (*at == '[')
+        for (at++; *at == '#' || *at == ',' || *at == ' ' || *at == ']'; at++) {
+            *n += *at == '#';
+            if (*at != ']') continue;
+            at++;
+            break;
+        }
+    return *at == ',' || *at == ':' ? at : NULL;
+}
+
+// The value of an element of data, or of a definition of data; NaN: it is none of these.
+static double value_at(const GmModel *model, const GmMemory *m, const GmData *d, int n)
+{
+    for (int f = 0; f < model->n_data + model->n_state; f++) {
+        const bool given = f < model->n_data;
+        const GmField *field = given ? &model->data[f] : &model->state[f - model->n_data];
+        const GmShape *s = given ? &d->shape[f] : &m->shape[f - model->n_data];
+        if (strcmp(field->name, fault.variable) != 0 || field->rank != n || n > fault.numbers) continue;
+        if (!given && field->role != GM_SUM) continue;
+        long at = 0;
+        for (int k = 0; k < n; k++) {
+            if (fault.number[k] < 1 || fault.number[k] > s->dim[k]) return NAN;
+            at = at * s->dim[k] + fault.number[k] - 1;
+        }
+        const char *place = given ? (const char *)d->data + field->offset : NULL;
+        const void *x = !given ? gm_state_array(model, m, 0, f - model->n_data) : field->rank ? *(void *const *)place : place;
+        if (field->type != GM_INT) return ((const double *)x)[at];
+        return ((const int32_t *)x)[at] == GM_MISSING_INT ? NAN : ((const int32_t *)x)[at];
+    }
+    return NAN;
+}
+
+// A message with its numbers, and the value that it is about; returns the value, or NaN.
+static double print_numbers(const GmModel *model, const GmMemory *m, const GmData *d)
+{
+    // else the message goes on from the name
+    const bool named = strncmp(fault.what, fault.variable, strlen(fault.variable)) == 0;
+    int subscripts = 0, k = 0;
+    const char *end = named && d && m ? end_of_argument(&subscripts) : NULL;
+    const double value = end ? value_at(model, m, d, subscripts) : NAN;
+    fprintf(stderr, named ? "fault: " : "fault: %s: ", fault.variable);
+    for (const char *c = fault.what; *c; c++) {
+        if (c == end && !isnan(value)) fprintf(stderr, " = %.6g", value);
+        if (*c == '#' && k < fault.numbers) fprintf(stderr, "%ld", fault.number[k++]);
+        else fputc(*c, stderr);
+    }
+    return value;
+}
+
+// Whether the value is what a standard deviation is proportional to, or the variance: where it is 0, so is that.
+static bool is_scale_itself(void)
+{
+    const char *scale = strstr(fault.what, ", the `sigma` of ");
+    bool sum = false;
+    for (const char *c = fault.what; scale && c < scale; c++) sum |= *c == '+' || *c == '-' || *c == '/';
+    return scale && !sum && strstr(scale, " must be above 0 ");
+}
+
 void gm_fault_print(const GmModel *model, const GmMemory *m, const GmData *d)
 {
     const bool loading = d != NULL;
+    double value = NAN;
     if (!fault.raised) return;
     if (fault.numbers >= 0) {
-        // else the message goes on from the name
-        const bool named = strncmp(fault.what, fault.variable, strlen(fault.variable)) == 0;
-        fprintf(stderr, named ? "fault: " : "fault: %s: ", fault.variable);
-        int k = 0;
-        for (const char *c = fault.what; *c; c++)
-            if (*c == '#' && k < fault.numbers) fprintf(stderr, "%ld", fault.number[k++]);
-            else fputc(*c, stderr);
+        value = print_numbers(model, m, d);
     } else {
         char *element = fault_element(model, m);
         char *value = fault_value(model, d);
@@ -227,6 +286,11 @@ void gm_fault_print(const GmModel *model, const GmMemory *m, const GmData *d)
     }
     if (strstr(fault.what, "not finite at the chain's state") && gm_ode_failure())  // the likely reason
         fprintf(stderr, "; %s", gm_ode_failure());
-    if (loading) gm_error(" (before the first sweep)");
+    const bool scale = value == 0 && is_scale_itself();
+    if (loading)
+        gm_error(" (before the first sweep)%s",
+                 scale ? ". One replicate, or replicates that are all equal, have a standard deviation of 0: take that of several groups "
+                         "together, or make it an unknown with a prior"
+                       : "");
     else gm_error(" (chain %d, sweep %ld)", fault.chain + 1, fault.sweep + 1);
 }

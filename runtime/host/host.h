@@ -186,6 +186,9 @@ typedef struct GmOptions {
     bool resume;                                  // the run goes on from its checkpoint
     long append;                                  // draws after a run that has ended; 0: none
     bool goes_on;                                 // there is such a checkpoint
+    bool relabel;                                 // labels of components are made to agree at the end
+    const char *relabel_by;                       // by which; NULL: as `relabel` has it
+    char *relabel_names;                          // those of parameters, where nothing else is stored
     bool template;                                // --data-template
     bool overwrite;                               // files that are there are replaced
     bool save_warmup;                             // sweeps of warm-up are kept in files of their own
@@ -837,6 +840,7 @@ struct GmDraws {
     GmWriter *writer;          // or NULL without -o
     GmNetcdfRun *netcdf;       // or NULL
     char *settings, **notes;   // what the head of a CSV file says, and by chain what follows it; NULL: no NAME.nc is asked for
+    bool of_warmup;            // of --save-warmup
     long block;                // draws of a chain that go into NAME.nc together
     const GmTrials *selected;  // of methods; NULL: the program holds none
     double begun, sampling;    // times in seconds at which sweeps, and kept draws, began
@@ -910,6 +914,7 @@ bool gm_netcdf_may_hold(const GmDraws *d);  // false after a message: a name can
 // n is less than a block at the end only. close: NULL, or why it is not whole; it begins with `name` where numbers are not as drawn.
 typedef struct GmNetcdf GmNetcdf;
 GmNetcdf *gm_netcdf_create(const GmDraws *d, long block);
+GmNetcdf *gm_netcdf_beside(GmNetcdf *first, const GmDraws *d, long block);  // in the file of `first`, which is closed after it
 void gm_netcdf_about(GmNetcdf *w, const char *settings, const char *notes);  // before the first block; either may be NULL
 bool gm_netcdf_put(GmNetcdf *w, const char *path, const double *rows, long n);
 // whole: the run has ended, and has as many draws as it says
@@ -917,7 +922,7 @@ const char *gm_netcdf_close(GmNetcdf *w, const char *name, double sampling, bool
 
 // ---- netcdf_process.c: the process that writes it while the chains go on ----
 
-GmNetcdfRun *gm_netcdf_begin(const GmDraws *d);  // NULL after a message
+GmNetcdfRun *gm_netcdf_begin(const GmDraws *d, const GmDraws *early);  // early: of --save-warmup, or NULL; NULL after a message
 // sweeps from `sweep` on, at most `batch`, whose draws have room in memory
 long gm_netcdf_until(const GmNetcdfRun *r, long sweep, long batch);
 // Kept draws go to it, all of them or if there are enough; false: they cannot, which was said. r may be NULL.

@@ -4,6 +4,7 @@
 //              log_likelihood        y(chain, draw, N), of --log-lik                  observed_data    y(N)
 //              posterior_predictive  y(chain, draw, N), of --predict                  constant_data    x(N)
 //              predictions           y(chain, draw, N), of `predict`, and so on
+//              warmup_posterior      a(chain, draw, J), of --save-warmup, and so on
 //
 // The layout is "InferenceData schema specification" of ArviZ. The file grows along the dimension `draw`, by blocks of draws of all chains;
 // its variables are defined when the first block is there. An HDF5 file that is cut off while it grows may not be read any more, so it is
@@ -91,7 +92,8 @@ typedef struct Coordinate {  // `draw` of a group
 typedef struct GmNetcdf {
     const GmDraws *d;
     const GmModel *model;
-    int file, error;            // of netcdf-c: the first one; then nothing more is done
+    int own, *file;             // of netcdf-c; file: its own, or that of a writer whose groups are in it, too
+    int error;                  // of netcdf-c: the first one; then nothing more is done
     long block, written;        // draws of a chain that are written together; in the file
     int n, n_draws, posterior;  // posterior: its group
     const char *settings, *notes;
@@ -133,10 +135,12 @@ static void put_number(Writer *w, int group, const char *name, NcType type, doub
 static Group group_open(Writer *w, const char *name)
 {
     Group g = {0};
-    char now[40];
+    char now[40], *whole = gm_format("%s%s", w->d->of_warmup ? "warmup_" : "", name);
     const time_t clock = time(NULL);
     strftime(now, sizeof now, "%Y-%m-%dT%H:%M:%S+00:00", gmtime(&clock));
-    if (!good(w, lib.nc_def_grp(w->file, name, &g.id))) return g;
+    const bool defined = good(w, lib.nc_def_grp(*w->file, whole, &g.id));
+    free(whole);
+    if (!defined) return g;
     put_text(w, g.id, NC_GLOBAL, "created_at", now);
     put_text(w, g.id, NC_GLOBAL, "creation_library", "gmc");
     put_text(w, g.id, NC_GLOBAL, "creation_library_version", GM_VERSION);
@@ -454,7 +458,7 @@ static void put_draws(Writer *w, const char *group, int request, int also)
         if (!g.id) g = group_open(w, group);
         put_field(w, &g, by ? observed_name(w->model, f) : w->model->state[f].name, f, first, last - first);
     }
-    if (g.id && !request) {
+    if (g.id && !request && !w->d->of_warmup) {
         char seed[40];
         snprintf(seed, sizeof seed, "%llu", (unsigned long long)d->options->seed);
         put_text(w, g.id, NC_GLOBAL, "seed", seed);  // a double does not hold it
@@ -544,6 +548,7 @@ static void put_run(Writer *w, bool prior)
     put_draws(w, "log_prior", GM_LOG_PRIOR, GM_LOG_PRIOR);
     put_draws(w, "log_likelihood", GM_LOG_LIK, GM_LOG_LIK);
     put_draws(w, prior ? "prior_predictive" : "posterior_predictive", GM_REPLICATES, GM_REPLICATES);
+    if (w->d->of_warmup) return;
     put_data(w, "observed_data", true);
     put_data(w, "constant_data", false);
 }
@@ -577,6 +582,14 @@ GmNetcdf *gm_netcdf_create(const GmDraws *d, long block)
 {
     Writer *w = gm_alloc(1, sizeof *w);
     *w = (Writer){.d = d, .model = d->model, .block = block};
+    w->file = &w->own;
+    return w;
+}
+
+GmNetcdf *gm_netcdf_beside(GmNetcdf *first, const GmDraws *d, long block)
+{
+    Writer *w = gm_netcdf_create(d, block);
+    w->file = first->file;
     return w;
 }
 
@@ -598,10 +611,10 @@ static void put_about(Writer *w)
         free(label);
     }
     if (to) fclose(to);
-    if (header) put_text(w, w->file, NC_GLOBAL, gm_netcdf_header, header);
+    if (header) put_text(w, *w->file, NC_GLOBAL, gm_netcdf_header, header);
     free(header);
-    if (w->settings) put_text(w, w->file, NC_GLOBAL, gm_netcdf_settings, w->settings);
-    if (w->notes) put_text(w, w->file, NC_GLOBAL, gm_netcdf_notes, w->notes);
+    if (w->settings) put_text(w, *w->file, NC_GLOBAL, gm_netcdf_settings, w->settings);
+    if (w->notes) put_text(w, *w->file, NC_GLOBAL, gm_netcdf_notes, w->notes);
 }
 
 // A run that has ended early has as many draws as its settings say, as in CSV files.
@@ -612,15 +625,20 @@ static void put_samples(Writer *w)
     if (!at) return;
     at += sizeof setting - 1;
     char *settings = gm_format("%.*s%ld%s", (int)(at - w->settings), w->settings, w->written * w->d->options->thin, at + strcspn(at, "\n"));
-    put_text(w, w->file, NC_GLOBAL, gm_netcdf_settings, settings);
+    put_text(w, *w->file, NC_GLOBAL, gm_netcdf_settings, settings);
     free(settings);
+}
+
+static bool create(Writer *w, const char *path)
+{
+    unlink(path);  // another process may still be closing what it was
+    return good(w, lib.nc_create(path, NC_CLOBBER | NC_NETCDF4, w->file));
 }
 
 static void define_all(Writer *w, const char *path)
 {
-    unlink(path);  // another process may still be closing what it was
-    if (!good(w, lib.nc_create(path, NC_CLOBBER | NC_NETCDF4, &w->file))) return;
-    put_about(w);
+    if (!*w->file && !create(w, path)) return;
+    if (!w->d->of_warmup) put_about(w);
     if (w->d->options->later) put_predictions(w);
     else put_run(w, w->d->options->forward == GM_PRIOR);
 }
@@ -638,7 +656,7 @@ bool gm_netcdf_put(GmNetcdf *w, const char *path, const double *rows, long n)
     for (long i = 0; i < n; i++) w->room[i] = (double)(w->written + i + 1);
     for (int k = 0; k < w->n_draws; k++) good(w, lib.nc_put_vara_double(w->draw[k].group, w->draw[k].id, &start, &count, w->room));
     w->written += n;
-    if (w->file) good(w, lib.nc_sync(w->file));
+    if (*w->file) good(w, lib.nc_sync(*w->file));
     return !w->error;
 }
 
@@ -654,9 +672,9 @@ static void note_beyond(const Writer *w, const char *name)
 
 const char *gm_netcdf_close(GmNetcdf *w, const char *name, double sampling, bool whole)
 {
-    if (w->file && w->posterior) put_number(w, w->posterior, "sampling_time", NC_DOUBLE, sampling);
-    if (w->file && whole) put_samples(w);
-    if (w->file) good(w, lib.nc_close(w->file));
+    if (*w->file && w->posterior) put_number(w, w->posterior, "sampling_time", NC_DOUBLE, sampling);
+    if (*w->file && whole) put_samples(w);
+    if (w->own) good(w, lib.nc_close(w->own));
     if (!w->error) note_beyond(w, name);
     const char *why = w->error ? lib.nc_strerror(w->error) : NULL;
     for (int k = 0; k < w->n; k++) {

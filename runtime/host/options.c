@@ -406,6 +406,7 @@ static bool apply(int option, const char *text, GmOptions *out)
     case OPT_SEED: out->seed_given = true; return seed_number(text, &out->seed);
     case OPT_OUTPUT: return output_name(text, out);
     case OPT_CHECKPOINT: out->checkpoint = GM_CHECKPOINT_SECONDS; return !text || number("--checkpoint", text, 0, &out->checkpoint);
+    case OPT_RELABEL_RUN: out->relabel = true; return out->relabel_by = text, true;
     case OPT_UNTIL_ESS: return number("--until-ess", text, 1, &out->until_ess);
     case OPT_UNTIL_RHAT: return number("--until-rhat", text, 1, &out->until_rhat);
     case OPT_MAX_TIME: return number("--max-time", text, 0.001, &out->max_time);
@@ -562,13 +563,23 @@ static bool night_is_possible(GmOptions *o)
     return false;
 }
 
+// --relabel: whether there are draws to be permuted. false after a message.
+static bool relabel_is_possible(const GmOptions *o)
+{
+    if (!o->relabel) return true;
+    if (o->map || o->why || o->check || o->compare_devices || o->forward) gm_error("--relabel is for draws of the posterior");
+    else if (!o->output) gm_error("--relabel: no files are written without -o NAME");
+    else return true;
+    return false;
+}
+
 // `prior`, `simulate` or `calibrate` and what goes with them, or none of it. false after a message. optind is moved past the word.
 static bool forward_is_whole(int argc, char **argv, GmOptions *o)
 {
     static const char *const commands[] = {[GM_PRIOR] = "prior", [GM_SIMULATE] = "simulate", [GM_CALIBRATE] = "calibrate"};
     for (int k = GM_PRIOR; k <= GM_CALIBRATE; k++)
         if (optind < argc && strcmp(argv[optind], commands[k]) == 0) o->forward = (GmForward)k;
-    const char *foreign = (o->from_prior || o->sets) && o->forward != GM_SIMULATE ? "simulate"
+    const char *foreign = (o->from_prior || o->sets) && o->forward != GM_SIMULATE                ? "simulate"
                           : (o->sims || o->report || o->as_chains) && o->forward != GM_CALIBRATE ? "calibrate"
                                                                                                  : NULL;
     const char *given = o->from_prior ? "from" : o->sets ? "sets" : o->sims ? "sims" : o->report ? "report" : "as-chains";
@@ -710,7 +721,7 @@ static bool go_together(char **argv, GmOptions *out)
                  argv[0]);
         return false;
     }
-    if (!night_is_possible(out) || !starts_by_chain(out)) return false;
+    if (!night_is_possible(out) || !relabel_is_possible(out) || !starts_by_chain(out)) return false;
     if (out->init_map) out->device = GM_ON_CPU;
     if (out->quiet && !out->summary && !out->output && !out->check && !out->compare_devices && !out->map && !out->why && !out->profile &&
         !out->n_new_inputs)
@@ -825,5 +836,6 @@ void gm_options_close(GmOptions *o)
     free(o->inputs);
     free(o->new_inputs);
     free(o->levels);
+    free(o->relabel_names);
     *o = (GmOptions){0};
 }

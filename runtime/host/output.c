@@ -84,8 +84,9 @@ static bool all_may_be_written(const GmOptions *o, bool levels, bool asks)
     if (!asks && (o->checkpoint >= 0 || o->resume || o->append) && !may_be_written(asks, gm_format("%s.checkpoint", name))) return false;
     if (o->moments && !may_be_written(asks, gm_format("%s_moments.csv", name))) return false;
     for (int c = o->first_chain; c < o->first_chain + o->chains; c++)
-        if ((o->format != GM_FORMAT_NETCDF && !may_be_written(asks, gm_format("%s_%d.csv", name, c))) ||
-            (o->save_warmup && !may_be_written(asks, gm_format("%s_warmup_%d.csv", name, c))))
+        if (o->format != GM_FORMAT_NETCDF &&
+            (!may_be_written(asks, gm_format("%s_%d.csv", name, c)) ||
+             (o->save_warmup && !may_be_written(asks, gm_format("%s_warmup_%d.csv", name, c)))))
             return false;
     if (!may_be_written(asks, gm_format("%s_run.json", name))) return false;
     return !o->n_new_inputs || may_be_written(asks, gm_format("%s_new.csv", name));

@@ -817,7 +817,7 @@ static int run(Later *p)
     Reported *reported = report_all(p);
     bool good = gm_draws_finish(&p->draws);
     if (o->output && o->format != GM_FORMAT_CSV) {
-        p->draws.netcdf = gm_netcdf_begin(&p->draws);
+        p->draws.netcdf = gm_netcdf_begin(&p->draws, NULL);
         good &= p->draws.netcdf && gm_netcdf_finish(p->draws.netcdf);
         gm_netcdf_end(p->draws.netcdf);
         p->draws.netcdf = NULL;

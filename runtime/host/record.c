@@ -246,13 +246,18 @@ static json_t *draws_of(const GmDraws *d)
 {
     if (d->options->format == GM_FORMAT_NETCDF) return draws_in_netcdf(d);
     json_t *list = json_array();
+    char(*hash)[GM_SHA256_ROOM] = gm_alloc((size_t)d->chains, sizeof *hash);
+    bool *read = gm_alloc((size_t)d->chains, sizeof *read);
+#pragma omp parallel for schedule(dynamic, 1)
+    for (int c = 0; c < d->chains; c++) read[c] = hash_draws(d->final[c], hash[c]);
     for (int c = 0; c < d->chains; c++) {
-        char hash[GM_SHA256_ROOM];
         json_t *one = json_object();
         json_object_set_new(one, "file", json_string(d->final[c]));
-        json_object_set_new(one, "sha256", hash_draws(d->final[c], hash) ? json_string(hash) : json_null());
+        json_object_set_new(one, "sha256", read[c] ? json_string(hash[c]) : json_null());
         json_array_append_new(list, one);
     }
+    free(hash);
+    free(read);
     return list;
 }
 

@@ -242,8 +242,6 @@ static bool named(const char *list, const char *name)
     return false;
 }
 
-static bool one_dimension(unsigned dims) { return dims && !(dims & (dims - 1)); }
-
 static void list_labels(const GmModel *model)
 {
     fprintf(stderr, "  there are:");
@@ -251,26 +249,8 @@ static void list_labels(const GmModel *model)
     fputc('\n', stderr);
 }
 
-// The labels are no draws: parameters may decide in their place.
-static void say_not_drawn(const Relabel *r, int field)
-{
-    const GmModel *model = r->model;
-    char *others = gm_copy_text("");
-    for (const GmLabelled *v = r->labels->fields; v->field; v++) {
-        const GmField *f = &model->state[v->field - 1];
-        if (!v->values && !v->apart && !v->lost && one_dimension(v->dims) && r->column_of[v->field - 1] && f->role == GM_PARAMETER) {
-            char *more = gm_format("%s%s%s", others, *others ? "," : "", f->name);
-            free(others);
-            others = more;
-        }
-    }
-    gm_error("relabel: %s is not among the draws: run again with --params all (or names, %s among them)%s%s%s", model->state[field].name,
-             model->state[field].name, *others ? ", or agree by parameters: --by " : "", others, "");
-    free(others);
-}
-
 // Finds the labels that --by is about, and what decides. false after a message.
-static bool choose_labels(Relabel *r)
+static bool find_labels(Relabel *r)
 {
     const GmModel *model = r->model;
     const char *by = r->o.by;
@@ -292,7 +272,7 @@ static bool choose_labels(Relabel *r)
         for (const GmLabelled *v = l->fields; v->field; v++) {
             const char *name = model->state[v->field - 1].name;
             if (!named(by, name)) continue;
-            if (v->lost || v->apart || (!v->values && !one_dimension(v->dims))) {
+            if (v->lost || v->apart || (!v->values && !gm_one_dimension(v->dims))) {
                 gm_error("relabel: --by %s: %s", name,
                          v->lost    ? "it depends on the labels otherwise than by a subscript"
                          : v->apart ? "its elements have an order of their own, and are not permuted"
@@ -309,9 +289,25 @@ static bool choose_labels(Relabel *r)
         list_labels(model);
         return false;
     }
-    const int field = r->by >= 0 ? r->by : -1;
-    if (field >= 0 && !r->column_of[field]) {
-        say_not_drawn(r, field);
+    if (r->labels->not_permuted) {
+        gm_error("relabel: the model identifies the labels of %s, so they are not to be permuted: %s", model->state[r->labels->by - 1].name,
+                 r->labels->not_permuted);
+        return false;
+    }
+    return true;
+}
+
+// The labels, and whether all that decides is among the draws. false after a message.
+static bool choose_labels(Relabel *r)
+{
+    const GmModel *model = r->model;
+    if (!find_labels(r)) return false;
+    if (r->by >= 0 && !r->column_of[r->by]) {
+        char *others = gm_label_parameters(model, r->labels, r->column_of);
+        gm_error("relabel: %s is not among the draws: run again with --params all%s (or names, %s among them)%s%s",
+                 model->state[r->by].name, model->state[r->by].role == GM_AUXILIARY ? ",auxiliaries" : "", model->state[r->by].name,
+                 *others ? ", or agree by parameters: --by " : "", others);
+        free(others);
         return false;
     }
     for (int f = 0; f < model->n_state; f++)
@@ -319,11 +315,6 @@ static bool choose_labels(Relabel *r)
             gm_error("relabel: %s is not among the draws", model->state[f].name);
             return false;
         }
-    if (r->labels->not_permuted) {
-        gm_error("relabel: the model identifies the labels of %s, so they are not to be permuted: %s", model->state[r->labels->by - 1].name,
-                 r->labels->not_permuted);
-        return false;
-    }
     return true;
 }
 
@@ -479,22 +470,6 @@ typedef struct Coordinates {
     double *scale;
 } Coordinates;
 
-// The element of a field in which the label along dimension `along` is l.
-static long with_label(const GmShape *s, int along, long element, long l)
-{
-    long stride = 1;
-    for (int d = s->rank - 1; d > along; d--) stride *= s->dim[d];
-    const long now = element / stride % s->dim[along];
-    return element + (l - now) * stride;
-}
-
-static int dimension_of(unsigned dims)
-{
-    int d = 0;
-    while (!(dims >> d & 1)) d++;
-    return d;
-}
-
 static Coordinates coordinates_of(const Relabel *r)
 {
     Coordinates c = {0};
@@ -503,12 +478,12 @@ static Coordinates coordinates_of(const Relabel *r)
         const int f = v->field - 1;
         const GmShape *s = &r->memory.shape[f];
         const bool wanted = r->by >= 0 ? r->model->state[f].role == GM_PARAMETER : r->wanted[f];
-        if (!wanted || v->values || v->apart || v->lost || !one_dimension(v->dims) || !r->column_of[f]) continue;
-        const int along = dimension_of(v->dims);
+        if (!wanted || v->values || v->apart || v->lost || !gm_one_dimension(v->dims) || !r->column_of[f]) continue;
+        const int along = gm_label_dimension(v->dims);
         c.column = gm_grow(c.column, (size_t)(c.n * k + gm_shape_size(s)), sizeof *c.column);
         for (long e = 0; e < gm_shape_size(s); e++) {
-            if (with_label(s, along, e, 0) != e) continue;
-            for (long l = 0; l < k; l++) c.column[c.n * k + l] = r->column_of[f][with_label(s, along, e, l)];
+            if (gm_with_label(s, along, e, 0) != e) continue;
+            for (long l = 0; l < k; l++) c.column[c.n * k + l] = r->column_of[f][gm_with_label(s, along, e, l)];
             c.n++;
         }
     }
@@ -689,7 +664,7 @@ static long source_of(const Relabel *r, long c, const int *from)
         if (!(v->dims >> d & 1)) continue;
         long stride = 1;
         for (int q = s->rank - 1; q > d; q--) stride *= s->dim[q];
-        element = with_label(s, d, element, from[element / stride % s->dim[d]]);
+        element = gm_with_label(s, d, element, from[element / stride % s->dim[d]]);
     }
     return r->column_of[of->field][element];
 }
@@ -924,68 +899,6 @@ static bool label_free(const Relabel *r)
     return good;
 }
 
-// ---- the note of a run ----
-
-// Whether data do not differ along a dimension.
-static bool alike(const GmModel *model, const GmData *data, const GmAlike *a)
-{
-    const GmField *field = &model->data[a->field - 1];
-    const GmShape *s = &data->shape[a->field - 1];
-    const void *x = *(void *const *)((const char *)data->data + field->offset);
-    for (long e = 0; e < gm_shape_size(s); e++) {
-        const long first = with_label(s, a->dim, e, 0);
-        if (field->type == GM_INT ? ((const int32_t *)x)[e] != ((const int32_t *)x)[first]
-                                  : ((const double *)x)[e] != ((const double *)x)[first])
-            return false;
-    }
-    return true;
-}
-
-// Whether two or more components have names that may be permuted, with these data.
-static bool exchangeable(const GmModel *model, const GmMemory *m, const GmData *data, const GmLabels *l)
-{
-    bool can = !l->identified;
-    for (const GmAlike *a = l->alike; a && a->field && can; a++) can = alike(model, data, a);
-    for (const GmLabelled *v = l->fields; v->field && can; v++) can = !v->dims || m->shape[v->field - 1].dim[dimension_of(v->dims)] >= 2;
-    return can;
-}
-
-bool gm_depends_on_labels(const GmModel *model, const GmMemory *m, const GmData *data, int field)
-{
-    for (const GmLabels *l = model->labels; l && l->by; l++)
-        for (const GmLabelled *v = l->fields; v->field; v++)
-            if (v->field == field + 1 && (v->dims || v->values || v->lost) && exchangeable(model, m, data, l)) return true;
-    return false;
-}
-
-void gm_labels_note(FILE *to, const GmModel *model, const GmMemory *m, const GmData *data, const GmDraws *d)
-{
-    for (const GmLabels *l = model->labels; l && l->by; l++) {
-        if (!exchangeable(model, m, data, l)) continue;
-        bool stored = false;
-        char *names = gm_copy_text("");
-        for (const GmLabelled *v = l->fields; v->field; v++) {
-            bool shown = false;
-            for (long c = 0; c < d->n_columns; c++) {
-                shown |= d->column[c].field == v->field - 1 && c < d->n_summarised;
-                stored |= d->column[c].field == l->by - 1;
-            }
-            if (!shown || (!v->dims && !v->lost)) continue;
-            char *more = gm_format("%s%s%s", names, *names ? ", " : "", model->state[v->field - 1].name);
-            free(names);
-            names = more;
-        }
-        const char *by = model->state[l->by - 1].name;
-        if (*names)
-            fprintf(to,
-                    "Warning: components have no order: permuting the labels of %s leaves the density as it is, so what is said above of "
-                    "%s is about labels that may change within a chain and between chains. "
-                    "Relabel the draws: -o NAME%s, then `relabel NAME --by %s`.\n",
-                    by, names, stored ? "" : " --params all", by);
-        free(names);
-    }
-}
-
 // The chains of a NetCDF file stand for as many files. false after a message.
 static bool open_netcdf(Relabel *r, char **files, int *n)
 {
@@ -1042,4 +955,51 @@ int gm_relabel(const GmModel *model, int argc, char **argv)
     free(r.wanted);
     free(r.to);
     return good ? GM_EXIT_OK : GM_EXIT_USAGE;
+}
+
+// ---- at the end of a run ----
+
+bool gm_relabel_possible(const GmModel *model, GmOptions *o)
+{
+    if (!o->relabel) return true;
+    Relabel r = {.model = model, .by = -1, .o.by = o->relabel_by};
+    bool good = find_labels(&r);
+    free(r.wanted);
+    if (!good || r.by < 0) return good;
+    const char *name = model->state[r.by].name;
+    const bool auxiliary = model->state[r.by].role == GM_AUXILIARY;
+    if (auxiliary && !o->relabel_by) {
+        o->relabel_names = gm_label_parameters(model, r.labels, NULL);
+        if (*o->relabel_names) return o->relabel_by = o->relabel_names, true;
+    }
+    if (!o->params) return o->params = auxiliary ? "all,auxiliaries" : "all", true;
+    good = named(o->params, name) || named(o->params, auxiliary ? "auxiliaries" : "all");
+    if (!good) gm_error("--relabel: %s, by which draws are permuted, is not kept: --params %s,%s keeps it", name, o->params, name);
+    return good;
+}
+
+int gm_relabel_run(const GmModel *model, const GmOptions *o)
+{
+    enum { OTHERS = 8 };
+    const bool netcdf = o->format == GM_FORMAT_NETCDF;
+    const int files = netcdf ? 1 : o->chains;
+    char **argv = gm_alloc((size_t)files + OTHERS, sizeof *argv), *rows = gm_format("%ld", o->summary_rows);
+    int n = 0;
+    argv[n++] = "relabel";
+    if (o->relabel_by) argv[n++] = "--by", argv[n++] = (char *)o->relabel_by;
+    if (o->quiet) argv[n++] = "--quiet";
+    if (!o->summary || o->summary_form != GM_SUMMARY_TEXT) argv[n++] = "--no-summary";
+    else if (o->summary_rows == LONG_MAX) argv[n++] = "--summary", argv[n++] = "all";
+    else argv[n++] = "--summary", argv[n++] = rows;
+    char **const file = argv + n;
+    for (int k = 0; k < files; k++)
+        argv[n++] = netcdf ? gm_format("%s.nc", o->output) : gm_format("%s_%d.csv", o->output, o->first_chain + k);
+    putchar('\n');
+    const bool quiet = gm_quiet;
+    const int status = gm_relabel(model, n, argv);
+    gm_quiet = quiet;
+    for (int k = 0; k < files; k++) free(file[k]);
+    free(argv);
+    free(rows);
+    return status;
 }

@@ -1,7 +1,7 @@
 // relabel.h -- what `fit relabel` is made of: assignments, and summaries of partitions that do not depend on labels.
 #ifndef GM_RELABEL_H
 #define GM_RELABEL_H
-#include "host.h"
+#include "label_order.h"
 
 // ---- assignment.c ----
 
@@ -36,8 +36,8 @@ bool gm_scatter_write(const char *path, long points, const double *xy, const cha
 
 // `fit relabel DRAWS --by c`: the whole command. argv[0] names the program. The status to exit with.
 int gm_relabel(const GmModel *model, int argc, char **argv);
-// Whether draws of the state's field are about components that have no order, with these data.
-bool gm_depends_on_labels(const GmModel *model, const GmMemory *m, const GmData *data, int field);
-// A line for the summary of a run whose components are summarised although permuting them changes nothing.
-void gm_labels_note(FILE *to, const GmModel *model, const GmMemory *m, const GmData *data, const GmDraws *d);
+// --relabel of a run: whether labels are there to be permuted, and what by; false after a message. Then allocations are kept. run: the
+// command, for the files of the run.
+bool gm_relabel_possible(const GmModel *model, GmOptions *o);
+int gm_relabel_run(const GmModel *model, const GmOptions *o);
 #endif

@@ -221,6 +221,19 @@ static int wants_to_end(Fit *f, long total, bool *enough)
     return !*enough && f->run.sweep < total && gm_stop_time_is_over(o) ? GM_EXIT_TIME : GM_EXIT_OK;
 }
 
+static bool begin_netcdf(Fit *f)
+{
+    f->draws.netcdf = gm_netcdf_begin(&f->draws, f->early_kept ? &f->early : NULL);
+    return f->draws.netcdf != NULL;
+}
+
+// Sweeps of warm-up that all chains have, of --save-warmup.
+static void count_early(Fit *f)
+{
+    for (int c = 0; c < f->options.chains && f->early_kept; c++)
+        if (c == 0 || f->early_kept[c] < f->early.kept) f->early.kept = f->early_kept[c];
+}
+
 // The sweeps up to where chains meet next, and their meeting. The next batch is longer or shorter by the time that this one took.
 static void sweep_batch(Fit *f, GmProgress *progress, long total)
 {
@@ -265,6 +278,7 @@ static int after_batch(Fit *f, GmProgress *progress, long total, bool *enough)
     }
     if (gm_fault_raised()) status = GM_EXIT_FAULT;
     else if (status == GM_EXIT_OK) status = wants_to_end(f, total, enough);
+    count_early(f);
     if (!gm_netcdf_take(f->draws.netcdf, false)) status = GM_EXIT_FAULT;
     gm_live_at(f->live, f->run.sweep, f->draws.kept);
     gm_progress_show(progress, f->run.sweep);
@@ -285,7 +299,7 @@ static int sample(Fit *f)
     int status = GM_EXIT_OK;
     const double started = f->draws.begun = f->draws.sampling = gm_seconds();
     if (!o->why) gm_outputs_clear(o);
-    if (o->output && !o->why && o->format != GM_FORMAT_CSV && !(f->draws.netcdf = gm_netcdf_begin(&f->draws))) return GM_EXIT_FAULT;
+    if (o->output && !o->why && o->format != GM_FORMAT_CSV && !begin_netcdf(f)) return GM_EXIT_FAULT;
     if (f->device) {
         status = gm_device_sample(f->device, &f->run, &f->draws, o, f->selected, &progress, &f->sweeps);
         f->sweep_seconds = gm_seconds() - started;
@@ -483,8 +497,7 @@ static int finish(Fit *f, int status)
     gm_fault_print(f->model, &f->memory, NULL);
     explain_fault(f);
     gm_stayed_note();
-    for (int c = 0; c < f->options.chains && f->early_kept; c++)
-        if (c == 0 || f->early_kept[c] < f->early.kept) f->early.kept = f->early_kept[c];
+    count_early(f);
     if (f->early_kept && !gm_draws_finish(&f->early)) status = GM_EXIT_FAULT;
     if (!gm_draws_finish(&f->draws)) status = GM_EXIT_FAULT;
     if (f->draws.kept > 0 && !write_levels(f)) status = GM_EXIT_FAULT;
@@ -500,7 +513,6 @@ static int finish(Fit *f, int status)
         gm_summary_print(stdout, &f->draws, f->model, &f->memory, &f->options, &f->run) && !f->options.forward)
         note_missing(notes, f);
     if (f->options.summary && f->draws.kept > 0 && f->moments) gm_moments_print(notes, f->moments, &f->data.levels);
-    if (f->options.summary && f->draws.kept > 0) gm_labels_note(notes, f->model, &f->memory, &f->data, &f->draws);
     if (f->options.summary && f->draws.kept > 0) gm_trials_print(notes, f->selected);
     if (f->options.summary && f->draws.kept > 0) gm_together_note(notes, &f->run, "");
     if (f->options.summary && f->draws.kept > 0) gm_metrics_print(notes, f->run.metrics, f->run.selected);
@@ -535,7 +547,7 @@ static int sample_prior(Fit *f)
     f->derived = f->model->derive_chain && gm_draws_need_derived(&f->draws, f->model);
     f->draws.begun = f->draws.sampling = gm_seconds();
     gm_outputs_clear(o);
-    if (o->output && o->format != GM_FORMAT_CSV && !(f->draws.netcdf = gm_netcdf_begin(&f->draws))) return GM_EXIT_FAULT;
+    if (o->output && o->format != GM_FORMAT_CSV && !begin_netcdf(f)) return GM_EXIT_FAULT;
     for (int c = 0; c < o->chains; c++) gm_draws_begin(&f->draws, &f->run, NULL, NULL, c);
     GmRun one = f->run;
     one.inner_threads = 1;
@@ -848,7 +860,11 @@ static int sample_and_finish(Fit *f)
 {
     const int status = f->options.forward == GM_PRIOR ? sample_prior(f) : sample(f);
     if (f->truth) return status == GM_EXIT_FAULT ? (gm_fault_print(f->model, &f->memory, NULL), status) : status;
-    return status == GM_EXIT_USAGE ? status : finish(f, status);  // then nothing was begun, which was said
+    if (status == GM_EXIT_USAGE) return status;  // then nothing was begun, which was said
+    const int done = finish(f, status);
+    if (!f->options.relabel || !is_in_order(done) || f->draws.kept == 0) return done;
+    const int relabelled = gm_relabel_run(f->model, &f->options);
+    return done == GM_EXIT_OK && relabelled != GM_EXIT_OK ? GM_EXIT_FAULT : done;
 }
 
 // Is the CPU no answer?
@@ -958,12 +974,12 @@ static bool early_open(Fit *f)
     f->early_options.warmup = 0;
     f->early_options.summary = false;
     f->early_options.n_new_inputs = 0;
-    f->early_options.format = GM_FORMAT_CSV;
     f->early_options.moments = NULL;
     const bool quiet = gm_quiet;
     gm_quiet = true;  // what is to be said of the columns was said of those of the draws
     const bool good = gm_draws_open(&f->early, f->model, &f->memory, &f->data, &f->early_options);
     gm_quiet = quiet;
+    f->early.of_warmup = true;
     f->early_kept = gm_alloc((size_t)o->chains, sizeof *f->early_kept);
     return good;
 }
@@ -985,7 +1001,8 @@ static GmExit open_inputs(Fit *f)
     if (o->forward == GM_PRIOR) o->log_joint = false;
     omp_set_num_threads(threads_of(o));
     if (o->why && !gm_why_open(&f->why, model, o)) return GM_EXIT_USAGE;
-    if (!gm_together_possible(model, o) || !hmc_possible(model, o) || (!f->truth && !gm_levels_ask(o))) return GM_EXIT_USAGE;
+    if (!gm_together_possible(model, o) || !hmc_possible(model, o) || !gm_relabel_possible(model, o) || (!f->truth && !gm_levels_ask(o)))
+        return GM_EXIT_USAGE;
     if (!gm_checkpoint_open(&f->checkpoint, model, o) || !open_data(f) ||
         !gm_checkpoint_data(&f->checkpoint, model, &f->data) ||
         !gm_memory_open(&f->memory, model, &f->data, o->chains, o->forward ? GM_REPLICATES : o->requests, o->map))

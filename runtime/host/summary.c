@@ -1,6 +1,7 @@
 // summary.c -- the table at the end: posterior mean, sd and quantiles of each quantity with their diagnostics (convergence.c), and
 // warnings.
 #include "host.h"
+#include "label_order.h"
 #include "../device/nuts.h"
 
 #include <limits.h>
@@ -128,11 +129,15 @@ static long elements_shown(const GmDraws *d, long rows)
 const char *const gm_summary_titles[GM_SUMMARY_CELLS] = {"mean", "MCSE", "sd", "5%", "50%", "95%", "ess_bulk", "ess_tail", "rhat"};
 static const int cell_width[GM_SUMMARY_CELLS] = {10, 10, 10, 10, 10, 10, 8, 8, 6};
 
+// Chains that stay where each of them is have an R-hat that rounding makes.
+static const double MOST_RHAT = 1e4;
+
 void gm_summary_cells(const GmSummary *s, char cell[GM_SUMMARY_CELLS][GM_CELL_ROOM])
 {
     static const char *const format[GM_SUMMARY_CELLS] = {"%.4g", "%.2g", "%.4g", "%.4g", "%.4g", "%.4g", "%.0f", "%.0f", "%.3f"};
     const double number[GM_SUMMARY_CELLS] = {s->mean, s->mcse, s->sd, s->q5, s->q50, s->q95, s->ess_bulk, s->ess_tail, s->rhat};
     for (int k = 0; k < GM_SUMMARY_CELLS; k++) snprintf(cell[k], GM_CELL_ROOM, isnan(number[k]) ? "-" : format[k], number[k]);
+    if (s->rhat >= MOST_RHAT) snprintf(cell[GM_SUMMARY_CELLS - 1], GM_CELL_ROOM, "%.0e", s->rhat);
 }
 
 // The columns of the table: those before the quantiles, these, and the rest.
@@ -376,10 +381,11 @@ static void print_separation(FILE *to, const GmDraws *d, const GmModel *model, c
 }
 
 // What the numbers mean for the user, in words. Bounds as V recommends: R-hat below 1.01, both effective sizes above 100 per chain. true: a
-// quantity is beyond one of them.
+// quantity is beyond one of them. ordered: those whose diagnostics are those of components in order.
 static bool print_warnings(FILE *to, const GmDraws *d, const GmModel *model, const GmMemory *m, const GmOptions *o, const GmSummary *all,
-                           long diagnosed, const GmRun *run)
+                           long diagnosed, const GmRun *run, const bool *ordered)
 {
+    static const char in_order[] = " with components in order";
     const double rhat_bound = 1.01, ess_bound = 100.0 * d->chains;
     long unmixed = 0, short_of = 0, worst_rhat = 0, worst_ess = 0, broken = 0;
     long quantities = 0;
@@ -412,23 +418,26 @@ static bool print_warnings(FILE *to, const GmDraws *d, const GmModel *model, con
     const bool found = run && !run->device && find_separation(d, model, m, all, run, unmixed > 0, &of);
     const char *separated = unmixed > 0 && run && !run->device && !of.bounded ? gm_separated(model, m, d->data, run) : NULL;
     const bool apart = separated || found;
+    char cell[GM_SUMMARY_CELLS][GM_CELL_ROOM];
+    gm_summary_cells(&all[worst_rhat], cell);
     if (separated) {
         char *label = gm_column_label(d, model, m, worst_rhat, '[');
         fprintf(
             to,
             "Warning: every observed value of %s has a probability above 0.99 at the end of each chain: the model separates the outcomes, "
-            "and with flat priors unknowns go to infinity. R-hat is above 1.01 for %ld of %ld quantities (worst: %s, %.3f), and a longer "
+            "and with flat priors unknowns go to infinity. R-hat is above 1.01 for %ld of %ld quantities (worst: %s, %s), and a longer "
             "run does not help. Proper priors of the coefficients do, such as normal(0, 2.5).\n",
-            separated, unmixed, diagnosed, label, all[worst_rhat].rhat);
+            separated, unmixed, diagnosed, label, cell[GM_SUMMARY_CELLS - 1]);
         free(label);
     } else if (found) {
         print_separation(to, d, model, m, &of);
     } else if (unmixed > 0) {
         char *label = gm_column_label(d, model, m, worst_rhat, '[');
         fprintf(to,
-                "Warning: R-hat is above 1.01 for %ld of %ld quantities (worst: %s, %.3f): the chains do not agree yet. Run longer "
+                "Warning: R-hat is above 1.01 for %ld of %ld quantities (worst: %s, %s%s): the chains do not agree yet. Run longer "
                 "(--warmup %ld --samples %ld); if it stays, the posterior may have several modes%s or the model may not identify %s.\n",
-                unmixed, diagnosed, label, all[worst_rhat].rhat, 4 * (o->warmup > 500 ? o->warmup : 500), 4 * o->samples,
+                unmixed, diagnosed, label, cell[GM_SUMMARY_CELLS - 1], ordered[worst_rhat] ? in_order : "",
+                4 * (o->warmup > 500 ? o->warmup : 500), 4 * o->samples,
                 of.of_categories && !of.bounded ? ", outcomes may be separated," : "", label);
         free(label);
     }
@@ -438,9 +447,9 @@ static bool print_warnings(FILE *to, const GmDraws *d, const GmModel *model, con
         const double ess = s->ess_bulk < s->ess_tail ? s->ess_bulk : s->ess_tail;
         const double more = ceil(ess_bound / ess * 1.2) * (double)o->samples;
         fprintf(to,
-                "Warning: the effective sample size is below %.0f (100 per chain) for %ld of %ld quantities (worst: %s, %.0f): means and "
+                "Warning: the effective sample size is below %.0f (100 per chain) for %ld of %ld quantities (worst: %s, %.0f%s): means and "
                 "quantiles are not accurate yet. Run longer (--samples %.0f).\n",
-                ess_bound, short_of, diagnosed, label, ess, more);
+                ess_bound, short_of, diagnosed, label, ess, ordered[worst_ess] ? in_order : "", more);
         free(label);
     }
     print_still_warnings(to, d, model, m, all);
@@ -505,8 +514,15 @@ bool gm_summary_print(FILE *to, const GmDraws *d, const GmModel *model, const Gm
     long n_diagnosed;
     GmSummary *all = put_table(to, d, model, m, o, &n_diagnosed);
     if (o->summary_form != GM_SUMMARY_TEXT) to = stderr;
-    const bool slow = print_warnings(to, d, model, m, o, all, n_diagnosed, run);
+    GmSummary *judged = gm_alloc((size_t)d->n_summarised, sizeof *judged);
+    bool *ordered = gm_alloc((size_t)d->n_summarised, sizeof *ordered);
+    memcpy(judged, all, (size_t)d->n_summarised * sizeof *judged);
+    if (run) gm_labels_judge(d, model, m, all, judged, ordered);
+    const bool slow = print_warnings(to, d, model, m, o, judged, n_diagnosed, run, ordered);
     print_move_warnings(to, d, model);
+    if (run) gm_labels_note(to, model, m, d, ordered, slow);
+    free(ordered);
+    free(judged);
     free(all);
     return slow;
 }

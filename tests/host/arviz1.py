@@ -50,7 +50,11 @@ def make():
     run(homes, "prior", "whole.csv", "--seed", "1", "-q", "-o", "prior.nc", "--overwrite")
     run(homes, "predict", "whole", "--new", "gap.csv", "-q", "-o", "later.nc", "--overwrite")
     write("draws.json", json.dumps({name: {column: x.tolist() for column, x in by_chain(name).items()} for name in ("gap", "whole")}))
-    for name in ("gap", "whole"): run(gmc, "loo", name, "--log-lik", "log_lik_y", "--pointwise", name + "_y.csv", "--r-eff", "0.9")
+    for name in ("gap", "whole"):
+        told = run(gmc, "loo", name, "--log-lik", "log_lik_y", "--pointwise", name + "_y.csv", "--r-eff", "0.9").stdout
+        write(name + "_loo.txt", told)
+    run(homes, "whole.csv", *fit, "-o", "warm", "--save-warmup", "--warmup", "300", "--samples", "10")
+    write("warm.json", json.dumps({column: x.tolist() for column, x in by_chain("warm_warmup").items()}))
 
 
 def main():
@@ -91,6 +95,9 @@ def numbers_of_arviz(az, name, tree):
     check(theirs.n_data_points == 39 == len(mine) and fitted.sum() > 35 and
           np.allclose(theirs.elpd_i.values[fitted], mine[fitted], rtol=1e-8), name,
           "az.loo of each value that is observed is gmc's", theirs.elpd, mine.sum(), fitted)
+    printed = [float(x) for line in read(name + "_loo.txt").splitlines() for x in line.split()[1:3] if line.startswith("elpd_loo")]
+    se = np.sqrt(len(mine) * np.var(mine, ddof=1))
+    check(abs(printed[1] - se) < 0.006 and (not fitted.all() or abs(theirs.se - se) < 1e-8), name, "its standard error", printed, theirs.se)
     check(np.isfinite(az.loo(tree, var_name="k").elpd), name, "az.loo of another response")
 
 
@@ -114,6 +121,9 @@ def there():
     tree, prior = az.from_netcdf("whole.nc"), az.from_netcdf("prior.nc")
     check(list(psense_summary(tree, var_names=["mu", "tau"]).index) == ["mu", "tau"], "sensitivity to priors and likelihoods")
     check({"/prior", "/prior_predictive"} <= set(prior.groups) and prior.prior_predictive.y.dims == ("chain", "draw", "N"), "prior")
+    early, table = az.from_netcdf("warm.nc").warmup_posterior, {k: np.array(v) for k, v in json.loads(read("warm.json")).items()}
+    check(early.sizes["draw"] == 300 and np.array_equal(early.mu.values, table["mu"]) and early.a.dims == ("chain", "draw", "J"),
+          "sweeps of warm-up")
     check("/predictions" in az.from_netcdf("later.nc").groups, "predictions")
     tree["prior"] = prior["prior"]
     tree["prior_predictive"] = prior["prior_predictive"]

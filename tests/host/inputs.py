@@ -7,7 +7,7 @@ import os
 import subprocess
 import sys
 
-from programs import check, failures
+from programs import check, failures, program
 
 gmc, work = sys.argv[1:3]
 MODEL = """data { int N, J; int<lower=0, upper=1> z[N]; int<lower=1> g[N]; vector[N] y; }
@@ -109,7 +109,74 @@ def main():
         said = done.stderr.decode()
         check(done.returncode == 2 and says in said and said.count("\n") == 1, what, "status %d, %s" % (done.returncode, said))
     rows()
+    covariates()
+    zero_variances()
     return failures() > 0
+
+
+# Covariates, and what draws those that are missing.
+LAWS = [("vector[N]", "x", "x[i]", [0.5, None, 2], "x ~ normal(m_x, s_x)", "m_x ~ normal(0, 1); s_x ~ half_normal(0, 1);"),
+        ("vector<lower=0>[N]", "dose", "dose[i]", [0.5, None, 2], "dose ~ lognormal(m_dose, s_dose)",
+         "m_dose ~ normal(0, 1); s_dose ~ half_normal(0, 1);"),
+        ("vector<lower=0, upper=1>[N]", "q", "q[i]", [0.5, None, 0.2], "q ~ beta(a_q, b_q)", "a_q ~ gamma(2, 1); b_q ~ gamma(2, 1);"),
+        ("matrix[N, 2]", "X", "X[i, 1] + X[i, 2]", [[0.5, 1], [2, None], [1, 1]], "X[i, j] ~ normal(m_X[j], s_X[j])",
+         "for (j in 1:2) { m_X[j] ~ normal(0, 1); s_X[j] ~ half_normal(0, 1); }"),
+        ("array[N] int<lower=0, upper=1>", "z", "z[i]", [1, None, 0], "z ~ bernoulli(p_z)", "p_z ~ beta(1, 1);"),
+        ("array[N] int<lower=1, upper=3>", "g", "g[i]", [3, None, 2], "g ~ categorical(w_g)", "w_g ~ dirichlet(rep_vector(1, 3));"),
+        ("array[N] int<lower=0>", "k", "k[i]", [4, None, 0], "k ~ poisson(r_k)", "r_k ~ gamma(1, 1);")]
+
+
+def covariates():
+    os.chdir(work)
+    for kind, name, term, values, law, priors in LAWS:
+        kind, size = (kind.split("] ")[1], "[N]") if kind.startswith("array") else (kind, "")
+        model = "data { int N; %s %s%s; vector[N] y; }\nprior { a ~ normal(0, 1); %%s }\nlikelihood { %%sy ~ %s; }\n"
+        model = model % (kind, name, size, "normal(a, 1)")
+        model = model.replace("y ~ normal(a, 1)", "for (i in 1:N) y[i] ~ normal(a + %s, 1)" % term)
+        with open("x.json", "w") as f: json.dump({"N": 3, name: values, "y": [1, 2, 3]}, f)
+        run = [program("covariate", model % ("", "")), "x.json", "--seed", "1", "-q", "--samples", "20", "--warmup", "20"]
+        done = subprocess.run(run, capture_output=True, text=True)
+        check(done.returncode == 2 and done.stderr.count("\n") == 1 and "`%s;` there" % law in done.stderr, name, done.stderr)
+        statement = "for (i in 1:N, j in 1:2) %s; " % law if "[i, j]" in law else law + "; "
+        program("covariate", model % (priors, statement))
+        done = subprocess.run(run, capture_output=True, text=True)
+        check(done.returncode == 0, "which does it", done.stderr[-300:])
+
+
+def zero_variances():
+    """Standard deviations of one replicate: as data, as a definition of data, as a term, by the data themselves."""
+    os.chdir(work)
+    sources = """data { int K, P; matrix[K, P] m; matrix[K, P] sd; vector[P] y; }
+let { for (k in 1:K, j in 1:P) twice[k, j] = 2 * sd[k, j]; }
+prior { p ~ dirichlet(rep_vector(1, K)); for (k in 1:K, j in 1:P) mu[k, j] ~ normal(m[k, j], %s); }
+likelihood { for (j in 1:P) y[j] ~ normal(dot_product(p, mu[, j]), 1); }
+"""
+    data = {"K": 3, "P": 2, "m": [[1, 2], [3, 4], [5, 6]], "sd": [[1, 1], [1, 0], [1, 1]], "y": [2, 3]}
+    with open("sources.json", "w") as f: json.dump(data, f)
+    for scale, says in (("sd[k, j]", "sd[2, 2] = 0, the `sigma` of normal, must be above 0"),
+                        ("twice[k, j]", "twice[2, 2] = 0, the `sigma` of normal, must be above 0"),
+                        ("sd[k, j] - 1", "sd[1, 1] = 1: sd[k, j] - 1, the `sigma` of normal, must be above 0")):
+        done = subprocess.run([program("sources", sources % scale), "sources.json", "-q"], capture_output=True, text=True)
+        check(done.returncode == 2 and says in done.stderr and done.stderr.count("\n") == 1, scale, done.stderr)
+        check(("One replicate" in done.stderr) == (" = 0" in says), "what it often comes from", done.stderr)
+    precisions = program("precisions", """data { int N; vector[N] y, t; }
+prior { mu ~ normal(0, 1); }
+likelihood { for (i in 1:N) y[i] ~ normal(mu, 1 / sqrt(t[i])); }
+""")
+    with open("precisions.json", "w") as f: json.dump({"y": [1, 2], "t": [1, 0]}, f)
+    done = subprocess.run([precisions, "precisions.json", "-q"], capture_output=True, text=True)
+    check(done.returncode == 2 and "t[2] = 0: 1/sqrt(t[i]), the `sigma` of normal, must be finite" in done.stderr and
+          "One replicate" not in done.stderr, "a precision of 0 is something else", done.stderr)
+    variances = program("variances", """data { int N; int<lower=1> J; int<lower=1, upper=J> g[N]; vector[N] v; vector[J] m; }
+let { for (j in 1:J) { n[j] = sum(i in 1:N, g[i] == j ? 1 : 0); mean_v[j] = sum(i in 1:N, (g[i] == j ? 1 : 0) * v[i]) / n[j];
+      var_v[j] = sum(i in 1:N, (g[i] == j ? 1 : 0) * (v[i] - mean_v[j])^2) / n[j]; } }
+prior { mu ~ normal(0, 1); }
+likelihood { for (j in 1:J) m[j] ~ normal(mu, sqrt(var_v[j])); }
+""")
+    for v, status in (([1, 2, 3, 4, 5], 2), ([1, 2, 3, 4, 5, 6], 0)):
+        with open("variances.json", "w") as f: json.dump({"J": 3, "g": [1, 1, 2, 3, 3, 2][:len(v)], "v": v, "m": [1, 2, 3]}, f)
+        done = subprocess.run([variances, "variances.json", "-q", "--samples", "20"], capture_output=True, text=True)
+        check(done.returncode == status and ("var_v[2] = 0: sqrt(var_v[j]), the" in done.stderr) == (status == 2), v, done.stderr)
 
 
 sys.exit(main())

@@ -169,6 +169,65 @@ for name, column in (("lp", "lp"), ("acceptance_rate", "accept_stat"), ("step_si
     check(np.array_equal(stats[name].values, table[column + "__"]), "sample_stats", name)
 check(stats.diverging.dtype == bool and list(stats.chain.values) == [3, 4], "types of NUTS, and chains", stats)
 
+# Sweeps of warm-up: groups of their own beside those of the draws, of as many blocks as there are.
+for warmup, more in ((300, []), (2500, ["--thin", "2", "--log-lik", "--predict", "--log-prior"]), (2048, ["--threads", "1"])):
+    fit(radon, "names.csv", "-o", "early", "--format", "both", "--save-warmup", "--warmup", str(warmup), "--samples", "40", *more)
+    tree, table = az.from_netcdf("early.nc"), by_chain("early_warmup")
+    early, many = tree.warmup_posterior, warmup // (2 if more[:1] == ["--thin"] else 1)
+    check(dict(early.sizes) == {**tree.posterior.sizes, "draw": many} and list(early.draw.values) == list(range(1, many + 1)),
+          "sweeps of warm-up", warmup, early.sizes)
+    check(all(np.array_equal(early[v].values, table[v]) for v in ("mu", "tau", "s", "c")) and np.array_equal(
+        early.w.values, of_array(table, "w", (4, 3))), "as in the tables")
+    check(np.array_equal(tree.warmup_sample_stats.lp.values, table["lp__"]), "lp, too")
+    check(np.array_equal(tree.posterior.mu.values, by_chain("early")["mu"]), "the draws are as without them")
+    whole = az.summary(az.from_netcdf("draws.nc"), var_names=list(tree.posterior.data_vars))
+    check(len(az.summary(tree)) == len(whole), "are in no summary")
+    if "--log-lik" in more:
+        check(np.array_equal(tree.warmup_log_likelihood.k.values, of_array(table, "log_lik_k", (40,))) and np.array_equal(
+            tree.warmup_posterior_predictive.k.values, of_array(table, "k_rep", (40,))) and np.array_equal(
+            tree.warmup_log_prior.mu.values, table["lprior_mu"]), "what is asked for besides is there, too")
+told = [subprocess.run([gmc, "summary", "early.nc"] if k else [gmc, "summary", *sorted(glob.glob("early_?.csv"))],
+                       stdout=subprocess.PIPE).stdout for k in range(2)]
+check(told[0] == told[1] and b"mu" in told[0], "commands about stored draws pass them over")
+fit(radon, "names.csv", "-o", "alone.nc", "--save-warmup", "--warmup", "50", "--samples", "20")
+left = sorted(glob.glob("alone*"))
+check(left == ["alone.nc", "alone_levels.json", "alone_run.json"], "NAME.nc alone writes no tables", left)
+again = subprocess.run([radon, "names.csv", "-q", "-o", "alone.nc", "--save-warmup"], stderr=subprocess.PIPE)
+check(again.returncode == 2 and again.stderr.count(b"\n") == 1, "nor does it look for them", again)
+fit(funnel, "-o", "early", "--format", "both", "--save-warmup", "--samples", "40", "--warmup", "200")
+stats, table = az.from_netcdf("early.nc").warmup_sample_stats, by_chain("early_warmup")
+check(stats.diverging.dtype == bool and np.array_equal(stats.energy.values, table["energy__"]), "diagnostics of warm-up")
+on = ["--format", "both", "--save-warmup", "--warmup", "1500", "-o", "gone"]
+subprocess.run([radon, "names.csv", "--seed", "1", "-q", "--no-summary", "--samples", "10", *on, "--checkpoint"])
+subprocess.run([radon, "names.csv", "-q", "--no-summary", *on, "--append", "10"])
+tree = az.from_netcdf("gone.nc")
+check(tree.posterior.sizes["draw"] == 20 and np.array_equal(tree.warmup_posterior.mu.values, by_chain("gone_warmup")["mu"]),
+      "a run that goes on has its warm-up")
+
+
+def ends_early(name, sign):
+    """A run that gets a signal in warm-up: its process, when the file is there."""
+    run = subprocess.Popen([radon, "names.csv", "--seed", "1", "-q", "--no-summary", "--warmup", "100000000", "--save-warmup", "-o", name,
+                            "--overwrite"], stderr=subprocess.PIPE)
+    while not os.path.exists(name + ".part"): time.sleep(0.05)
+    run.send_signal(sign)
+    run.communicate()
+    return run
+
+
+ends_early("cut.nc", signal.SIGINT)
+check(set(az.from_netcdf("cut.nc").groups()) == {"warmup_posterior", "warmup_sample_stats"}, "one that is interrupted in it leaves it")
+ends_early("lost.nc", signal.SIGKILL)
+for _ in range(100):
+    try: tree = az.from_netcdf("lost.nc.part", engine="h5netcdf")
+    except (OSError, ValueError): time.sleep(0.05)
+    else: break
+whole = az.from_netcdf("cut.nc").warmup_posterior.mu.values
+many = min(whole.shape[1], tree.warmup_posterior.sizes["draw"])
+check(many > 0 and np.array_equal(tree.warmup_posterior.mu.values[:, :many], whole[:, :many]), "as does one that is killed", many)
+said = subprocess.run([gmc, "summary", "cut.nc"], stderr=subprocess.PIPE)
+check(said.returncode == 2 and said.stderr.count(b"\n") == 1, "which has no draws", said)
+
 # A square matrix: each of its dimensions has a name of its own, as readers want it.
 square = program("square", "data { int K; cov_matrix[K] V; }\nprior { S ~ inv_wishart(K + 4, V); }\n")
 with open("square.json", "w") as f: f.write('{"K": 3, "V": [[1, 0.2, 0], [0.2, 1, 0], [0, 0, 2]]}')

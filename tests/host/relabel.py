@@ -4,13 +4,14 @@
 
 Draws are made here, with known labels, and permuted at random. No false alarms but for ties: the numbers are real and fixed by a seed."""
 import itertools
+import json
 import os
 import subprocess
 import sys
 
 import numpy as np
 
-from programs import check, failures
+from programs import by_chain, check, failures, program
 
 gmc, work = sys.argv[1:3]
 MODEL = """
@@ -176,7 +177,64 @@ def main():
                        (["a_1.csv", "cut_1.csv"], "cut off"), ([], "no draws are given")]:
         done = run("relabel", *args)
         check(done.returncode == 2 and says in done.stderr, *args, done.stderr.strip())
+    of_runs()
     return failures() > 0
+
+
+# Components by a mixture, whose allocations are auxiliaries, and by latent ones; a definition that depends on labels.
+BY_MIXTURE = """data { int N; vector[N] y; }
+prior { w ~ dirichlet(rep_vector(1, 2)); for (k in 1:2) { mu[k] ~ normal(0, 5); s[k] ~ half_normal(0, 2); } }
+likelihood { for (i in 1:N) y[i] ~ mixture(w, normal(mu[1], s[1]), normal(mu[2], s[2])); }
+"""
+BY_LATENT = """data { int N; vector[N] y; }
+latent { int<lower=1, upper=2> c[N]; }
+prior { w ~ dirichlet(rep_vector(1, 2)); for (k in 1:2) { mu[k] ~ normal(0, 5); s[k] ~ half_normal(0, 2); }
+        for (i in 1:N) c[i] ~ categorical(w); }
+likelihood { for (i in 1:N) y[i] ~ normal(mu[c[i]], s[c[i]]); }
+predict { first = mu[1]; }
+"""
+ORDERED = BY_MIXTURE.replace("prior { w", "prior { ordered[2] mu ~ normal(0, 5); w").replace("{ mu[k] ~ normal(0, 5); s[k]", "{ s[k]")
+
+
+def of_runs():
+    """Warnings at the end of a run whose labels switch, and --relabel. Data and seeds are fixed."""
+    os.chdir(work)
+    random = np.random.default_rng(4)
+    for name, apart in (("apart", 7), ("near", 3)):
+        with open(name + ".json", "w") as f: json.dump({"y": (random.normal(size=100) + apart * (random.random(100) < 0.5)).tolist()}, f)
+    fits = {name: program(name, text) for name, text in (("mixture", BY_MIXTURE), ("latent", BY_LATENT), ("ordered", ORDERED))}
+
+    def fit(name, *args):
+        return subprocess.run([fits[name], "--seed", "1", "-q", "--overwrite", *args], capture_output=True, text=True)
+
+    def warnings(out): return [line for line in out.stdout.splitlines() if line.startswith("Warning")]
+
+    for name, by in (("mixture", "w,mu,s"), ("latent", "c")):
+        for more in ([], ["--params", "all"]):
+            told = warnings(fit(name, "apart.json", *more))
+            check(len(told) == 1 and "components have no order" in told[0] and "chains agree" in told[0], "labels alone", name, told)
+        told = warnings(fit(name, "apart.json", "-o", name, "--relabel"))
+        table = by_chain(name + "_relabelled")
+        check(len(told) == 1 and "Below draws are relabelled" in told[0], "--relabel", name, told)
+        means = np.concatenate([table["mu.1"].mean(1), table["mu.2"].mean(1)])
+        check(np.ptp(means[:4]) < 0.1 and np.ptp(means[4:]) < 0.1 and abs(means[0] - means[4]) > 5, "makes chains agree", name, means)
+        here = {"mu": by_chain(name)["mu.1"].mean(1)}["mu"]
+        check(np.ptp(here) > 5, "whose labels differ in the files of the run", here)
+        again = subprocess.run([fits[name], "relabel", name, "--by", by, "-o", "again", "-q", "--no-summary"], capture_output=True)
+        same = by_chain("again")
+        check(again.returncode == 0 and all(np.array_equal(same[c], table[c], equal_nan=True) for c in table), "as `relabel` does", again)
+        told = warnings(fit(name, "near.json"))
+        check(len(told) == 3 and all("with components in order" in t for t in told[:2]) and "chains agree" not in told[2],
+              "chains that mix badly whatever labels are", name, told)
+    check("--params all" not in warnings(fit("mixture", "apart.json"))[0], "what is said to do can be done: by parameters")
+    fit("latent", "apart.json", "-o", "one.nc", "--relabel", "--params", "mu,c", "--first-chain", "2", "--chains", "2")
+    check(set(os.listdir()) >= {"one.nc", "one_relabelled_2.csv", "one_relabelled_3.csv"}, "of NAME.nc", sorted(os.listdir()))
+    for name, args, says in [("latent", ["--relabel"], "without -o NAME"), ("ordered", ["-o", "x", "--relabel"], "identifies the labels"),
+                             ("latent", ["-o", "x", "--relabel=s,c1"], "not all of these"),
+                             ("latent", ["-o", "x", "--relabel", "--params", "mu"], "--params mu,c keeps it"),
+                             ("latent", ["-o", "x", "--relabel", "--check"], "draws of the posterior")]:
+        told = fit(name, "apart.json", *args)
+        check(told.returncode == 2 and says in told.stderr and not os.path.exists("x_1.csv"), *args, told.stderr)
 
 
 sys.exit(main())

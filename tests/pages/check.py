@@ -302,6 +302,24 @@ def check_graphs(where, dot, mermaid, data):
         wrong(where, "a plate of --emit=dot or mermaid does not end")
 
 
+def check_picture(where, text, data):
+    """The file of --emit=svg: it is whole, has the nodes and plates of the data, plates inside each other, and no links."""
+    if len(data["diagram"]["nodes"]) > 40: return
+    root = xml.etree.ElementTree.fromstring(text)
+    of = "{http://www.w3.org/2000/svg}"
+    nodes, plates = root.findall(of + "g"), root.findall(of + "rect[@class='plate']")
+    names = sorted(n.get("data-s") for n in nodes)
+    if names != sorted(n["name"] for n in data["diagram"]["nodes"]): wrong(where, "--emit=svg has other nodes than the data: %s" % names)
+    if root.tag != of + "svg" or root.findall(".//" + of + "a") or "var(" in text: wrong(where, "--emit=svg is no picture by itself")
+    boxes = [[float(p.get(k)) for k in ("x", "y", "width", "height")] for p in plates]
+    for a in boxes:
+        for b in boxes:
+            across = a[0] < b[0] + b[2] and b[0] < a[0] + a[2] and a[1] < b[1] + b[3] and b[1] < a[1] + a[3]
+            within = [p[0] >= q[0] and p[1] >= q[1] and p[0] + p[2] <= q[0] + q[2] and p[1] + p[3] <= q[1] + q[3]
+                      for p, q in ((a, b), (b, a))]
+            if a is not b and across and not any(within): wrong(where, "plates of --emit=svg cross")
+
+
 def check_latex(where, text, folder, compile_it):
     depth = 0
     for c in re.sub(r"\\.", "", text):
@@ -339,7 +357,7 @@ def main():
     random.seed(29)
     for model in models:
         said = {}
-        for form in ("--explain=html", "--explain=json", "--explain=latex", "--emit=dot", "--emit=mermaid"):
+        for form in ("--explain=html", "--explain=json", "--explain=latex", "--emit=dot", "--emit=mermaid", "--emit=svg"):
             done = subprocess.run([gmc, "-q", model, form], capture_output=True, text=True)
             said[form] = done.stdout
             if done.returncode:
@@ -352,6 +370,7 @@ def main():
         check_names(model, data)
         check_html(model, said["--explain=html"], data)
         check_graphs(model, said["--emit=dot"], said["--emit=mermaid"], data)
+        check_picture(model, said["--emit=svg"], data)
         check_latex(model, said["--explain=latex"], folder, latex)
         for u in data["updates"]:
             try:

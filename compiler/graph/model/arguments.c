@@ -30,10 +30,11 @@ static bool test_unknown(const Var *v, void *with)
     (void)with;
     return var_unknown(v);
 }
+static bool is_of_data(const Var *v) { return v->kind == VAR_DATA || v->kind == VAR_LET; }
 static bool test_data(const Var *v, void *with)
 {
     (void)with;
-    return v->kind == VAR_DATA;
+    return is_of_data(v);
 }
 
 static bool number(const Ast *e, double *out)
@@ -78,7 +79,7 @@ static bool end_is_open(Graph *g, const Distribution *d, int k, double end, int 
 
 static const Expr *data_in(const Expr *e)
 {
-    if (e->kind == EX_REF && e->var->kind == VAR_DATA) return e;
+    if (e->kind == EX_REF && is_of_data(e->var)) return e;
     for (int i = 0; i < e->nargs; i++) {
         const Expr *r = data_in(e->args[i]);
         if (r) return r;

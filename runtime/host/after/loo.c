@@ -125,7 +125,7 @@ double gm_se_of_sum(const double *x, long n)
     double mean = 0, square = 0;
     for (long i = 0; i < n; i++) mean += x[i] / (double)n;
     for (long i = 0; i < n; i++) square += (x[i] - mean) * (x[i] - mean);
-    return sqrt(square);
+    return n > 1 ? sqrt(square * (double)n / (double)(n - 1)) : 0;
 }
 
 // Whether a column is NaN in all draws: the log-likelihood of a missing value.
