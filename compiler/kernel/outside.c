@@ -168,7 +168,7 @@ static Look outer_sum(const Expr *e, void *with)
     if (e->kind == EX_CALL && (e->fn == FN_if_else || e->fn == FN_AND || e->fn == FN_OR)) return SKIP;
     if (e->kind != EX_REDUCE || e->loose || e->fn != FN_sum || !ex_is_num(e->args[0], 1) || indices_held(o->inner.over, e->args[1]))
         return LOOK;
-    o->index = index_new(e->index->name, e->args[0], e->args[1]);
+    o->index = index_new(ex_index_called(e), e->args[0], e->args[1]);
     o->opened = ex_open(e, o->index);
     o->inner.own = o->index;
     if (!ex_find(o->opened, inner_sum, &o->inner)) return LOOK;
@@ -363,7 +363,7 @@ static void note_terms(const Walk *w, Index *i, const Expr *value)
 {
     Within s = {.w = w};
     Loops l = {.n = 1, .index = {i}};
-    if (ex_find(value, sum_within, &s)) l.index[l.n++] = index_new(s.sum->index->name, s.sum->args[0], s.sum->args[1]);
+    if (ex_find(value, sum_within, &s)) l.index[l.n++] = index_new(ex_index_called(s.sum), s.sum->args[0], s.sum->args[1]);
     note_count(w->p, w->kernel, iterations_of_loops(&l));
 }
 
@@ -377,7 +377,7 @@ static void need_sum(Walk *w, Expr *e)
         let(w, e, total, held);
         return;
     }
-    Index *i = index_new(e->index->name, e->args[0], e->args[1]);
+    Index *i = index_new(ex_index_called(e), e->args[0], e->args[1]);
     Expr *value = ex_open(e, i);
     const Loops over = {.n = 1, .index = {i}};
     keep_outside(w, value, &over, NULL);

@@ -61,6 +61,7 @@ void lower_scales(Lower *p, const Update *s, UpdateCode *code, Launch **own)
         const Factor *f = of->factor[i];
         const Loops l = f->plates;
         Expr *e = terms_in(f->log_density, of);
+        put(p, NODE_COMMENT)->text.lines = factor_text(p, f);
         const Keys none = {0};
         Expr *sum = l.n ? hoist_sum(&p->statistics, &none, &l, e) : NULL;
         k->by_one |= needs_own_array(e, &l);

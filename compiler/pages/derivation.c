@@ -42,7 +42,7 @@ static Expr *without_constants(Expr *e, const Var *v)
         return sum;
     }
     if (e->kind == EX_REDUCE && strcmp(e->name, "sum") == 0) {
-        Index *i = index_new(e->index->name, e->args[0], e->args[1]);
+        Index *i = index_new(ex_index_called(e), e->args[0], e->args[1]);
         Expr *body = ex_open(e, i), *rest = without_constants(body, v);
         return !rest || rest == body ? e : ex_reduce("sum", i, e->args[0], e->args[1], rest);
     }

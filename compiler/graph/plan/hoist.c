@@ -134,7 +134,10 @@ static Expr *scaled_statistic(Sums *to, const Loops *loops, int n, Expr *const *
     }
     s->var = fresh_var(to->names, statistic_name(to->g, s), VAR_SUM);
     s->var->rank = n;
-    for (int i = 0; i < n; i++) s->var->dim[i] = extent[i];
+    for (int i = 0; i < n; i++) {
+        s->var->dim[i] = extent[i];
+        if (target[i]->kind == EX_INDEX && target[i]->index->written) s->var->called[i] = target[i]->index->name;
+    }
     serve(to, s);
     s->var->sum = s;
     Sum **last = &to->first;

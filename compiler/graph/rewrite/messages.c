@@ -11,6 +11,7 @@
 #include <string.h>
 #include "messages.h"
 #include "../conditional.h"
+#include "../terms/reads.h"
 #include "../terms/var.h"
 #include "../terms/ranges.h"
 #include "../terms/supports.h"
@@ -224,8 +225,8 @@ static Expr *tabulated(const MessageChain *h, const char *name, Expr *e, bool pa
     Index *t = c->element[v->summing.chain], *ahead = index_new(t->name, ex_num(1), ex_sub(v->dim[v->summing.chain], ex_num(1)));
     Expr *values = h->each ? ex_num(h->each->nvalues) : h->states;
     Expr *depends = ex_replace(
-        ex_replace(c->past ? at_summaries(c, e, c->past->before) : e, before, ex_index(index_new(intern("i"), ex_num(1), values))), c->u,
-        ex_index(index_new(intern("j"), ex_num(1), values)));
+        ex_replace(c->past ? at_summaries(c, e, c->past->before) : e, before, ex_index(index_of_values(c, "i", values))), c->u,
+        ex_index(index_of_values(c, "j", values)));
     m->hidden = true;
     m->span = v->span;
     for (int k = 0; k < v->rank; k++) {
@@ -239,8 +240,8 @@ static Expr *tabulated(const MessageChain *h, const char *name, Expr *e, bool pa
     m->dim[m->rank++] = values;
     for (int i = 0; i < (h->each && pair ? h->each->nstates : 1); i++)
         for (int j = 0; j < (h->each ? h->each->nvalues : 1); j++) {
-            Expr *here = h->each ? ex_num(j + 1) : ex_index(index_new(intern("j"), ex_num(1), h->states)),
-                 *there = h->each ? ex_num(i + 1) : ex_index(index_new(intern("i"), ex_num(1), h->states));
+            Expr *here = h->each ? ex_num(j + 1) : ex_index(index_of_values(c, "j", h->states)),
+                 *there = h->each ? ex_num(i + 1) : ex_index(index_of_values(c, "i", h->states));
             int rank = n;
             if (pair) at[rank++] = there;
             at[rank++] = here;
@@ -331,8 +332,8 @@ Expr *sum_along(Graph *g, const Conditional *c, Expr *local, bool moved)
     for (int which = 0; which < 2 * (h.each ? h.each->nstates : 1); which++) {
         const bool site = which % 2;
         const int i = which / 2;
-        Index *t = index_new(last->name, ex_num(1), ex_sub(length, ex_num(1))), *k = index_new(intern("k"), ex_num(1), states);
-        Expr *state = h.each ? ex_num(i + 1) : ex_index(index_new(intern("j"), ex_num(1), states)),
+        Index *t = index_new(last->name, ex_num(1), ex_sub(length, ex_num(1))), *k = index_of_values(c, "k", states);
+        Expr *state = h.each ? ex_num(i + 1) : ex_index(index_of_values(c, "j", states)),
              *value = h.each ? ex_num(h.each->value[i]) : value_at_place(v, state);
         Expr *here = at[v->summing.chain] = site ? ex_index(t) : length;
         memcpy(sub, message_at(v, at, state)->args, sizeof *sub * (size_t)m->rank);
@@ -358,7 +359,7 @@ Expr *sum_along(Graph *g, const Conditional *c, Expr *local, bool moved)
     if (!add_series(g, m)) return NULL;
     m->series->chains = v->summing.chain > 0;
     at[v->summing.chain] = ex_num(1);
-    Index *j = index_new(intern("j"), ex_num(1), states);
+    Index *j = index_of_values(c, "j", states);
     Expr *alone = of_first(c);
     for (int k = 0; k < nterms; k++) {
         Expr *state = h.each ? ex_num(h.each->start[k] + 1) : ex_index(j),

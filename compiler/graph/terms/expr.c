@@ -596,6 +596,7 @@ Index *index_of_loop(const char *name, Expr *lo, Expr *hi, Expr **value)
 {
     const bool below = begins_below(lo);
     Index *i = below ? index_new(name, ex_num(1), ex_add2(ex_sub(hi, lo), ex_num(1))) : index_new(name, lo, hi);
+    i->written = true;
     *value = below ? ex_add2(ex_sub(ex_index(i), ex_num(1)), lo) : ex_index(i);
     return i;
 }

@@ -44,6 +44,7 @@ struct Index {
     int id;
     int height;  // > 0: canonical index of reductions of this height
     int least;   // what it is never below: 1, 0, or -1 for anything
+    bool written;  // of a loop that the model writes
 };
 
 struct Expr {
@@ -134,6 +135,10 @@ Expr *ex_map(Expr *e, Expr *(*f)(Expr *, void *), void *with);  // rebuild botto
 int ex_rank(const Expr *e);                                     // number of subscripts still to come
 Expr *ex_dim(Expr *e, int k);                                   // extent of dimension k of an array-valued expression
 
+// The name of an index that the model writes; NULL: it is none.
+static inline const char *index_written(const Expr *e) { return e->kind == EX_INDEX && e->index->written ? e->index->name : NULL; }
+// What the model calls the index of a sum, by an array that is read at it; else the name of the canonical index.
+const char *ex_index_called(const Expr *reduce);
 void ex_print(FILE *f, const Expr *e);  // in the language's own notation
 // until it is called again, no sum within an expression is printed with the name of one of these indices, which a reader has met
 void ex_reserve(int n, Index *const *index);

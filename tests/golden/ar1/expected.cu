@@ -1,7 +1,7 @@
 // model.gm, compiled by gmc.
 //
 // One sweep updates, in this order, each given all else but what is integrated out:
-//   y[k]   ~ normal(mean, 1 / sqrt(precision))  impute_y  model.gm:6, if values are missing
+//   y[t]   ~ normal(mean, 1 / sqrt(precision))  impute_y  model.gm:6, if values are missing
 //   phi    ~ normal(mean, 1 / sqrt(precision))  draw_phi  model.gm:9 *
 //   s2^-1  ~ gamma(shape, rate)                 draw_s2   model.gm:10 *
 // Where method selection prefers it, NUTS (Hoffman and Gelman 2014) takes the place of the updates marked *, which are then made in some sweeps only:
@@ -47,26 +47,26 @@ enum { VAR_NONE, VAR_y, VAR_phi, VAR_s2, VAR_log_lik_y, VAR_y_rep };  // streams
 
 // ---- part 2: the Gibbs updates ----
 
-// y[k] | rest ~ normal(mean, 1 / sqrt(precision))     if values are missing     model.gm:6
-//   precision = 0.01*(1 where (1 == k)) + (1/s2 where (2 <= k)) + (phi^2/s2 where (k < T))
-//   mean = ((phi*y[k - 1]/s2 where (2 <= k)) + (phi*y[1 + k]/s2 where (k < T)))/precision
+// y[t] | rest ~ normal(mean, 1 / sqrt(precision))     if values are missing     model.gm:6
+//   precision = 0.01*(1 where (1 == t)) + (1/s2 where (2 <= t)) + (phi^2/s2 where (t < T))
+//   mean = ((phi*y[t - 1]/s2 where (2 <= t)) + (phi*y[1 + t]/s2 where (t < T)))/precision
 KERNEL_ONCE(impute_y) {
     const real inverse_s2 = 1 / *s->s2, phi_squared = square(*s->phi);
-    MISSING_IN_TURN (k, DATA_y) {
+    MISSING_IN_TURN (t, DATA_y) {
         wide h = 0, precision = 0;
-        if (k == 0) {
+        if (t == 0) {
             precision += 0.01;
         }
-        if (k >= 1) {
+        if (t >= 1) {
             precision += inverse_s2;
-            h += *s->phi * inverse_s2 * s->y[k - 1];
+            h += *s->phi * inverse_s2 * s->y[t - 1];
         }
-        if (k + 1 < d->T) {
+        if (t + 1 < d->T) {
             precision += phi_squared * inverse_s2;
-            h += *s->phi * inverse_s2 * s->y[k + 1];
+            h += *s->phi * inverse_s2 * s->y[t + 1];
         }
         const wide mean = h / precision;
-        DRAW(y, k, NORMAL(mean, precision));
+        DRAW(y, t, NORMAL(mean, precision));
     }
 }
 

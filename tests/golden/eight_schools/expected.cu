@@ -1,9 +1,9 @@
 // model.gm, compiled by gmc.
 //
 // One sweep updates, in this order, each given all else but what is integrated out:
-//   y[k]            ~ normal(mean, 1 / sqrt(precision))             impute_y             model.gm:6, if values are missing
+//   y[j]            ~ normal(mean, 1 / sqrt(precision))             impute_y             model.gm:6, if values are missing
 //   nu_tau^-1       ~ gamma(shape, rate)                            draw_nu_tau          model.gm:11 *
-//   theta[k]        ~ normal(mean, 1 / sqrt(precision))             draw_theta           model.gm:14 *
+//   theta[j]        ~ normal(mean, 1 / sqrt(precision))             draw_theta           model.gm:14 *
 //   mu              ~ normal(mean, 1 / sqrt(precision))             draw_mu              model.gm:10 *
 //   tau^-2          ~ gamma(shape, rate)                            draw_tau             model.gm:11 *
 //   scale_tau       ~ normal(mean, 1 / sqrt(precision)), truncated  draw_scale_tau       model.gm:11 *
@@ -56,12 +56,12 @@ enum {  // streams of random numbers
 
 // ---- part 2: the Gibbs updates ----
 
-// y[k] | rest ~ normal(mean, 1 / sqrt(precision))     if values are missing     model.gm:6
-//   precision = 1/sigma[k]^2, mean = theta[k]
+// y[j] | rest ~ normal(mean, 1 / sqrt(precision))     if values are missing     model.gm:6
+//   precision = 1/sigma[j]^2, mean = theta[j]
 KERNEL(impute_y) {
-    EACH_MISSING (k, DATA_y) {
-        const real precision = 1 / square(d->sigma[k]), mean = s->theta[k];
-        DRAW(y, k, NORMAL(mean, precision));
+    EACH_MISSING (j, DATA_y) {
+        const real precision = 1 / square(d->sigma[j]), mean = s->theta[j];
+        DRAW(y, j, NORMAL(mean, precision));
     }
 }
 
@@ -76,14 +76,14 @@ KERNEL_SCALAR(draw_nu_tau) {
     DRAW(nu_tau, 0, POWER_GAMMA(-1, shape, rate));
 }
 
-// theta[k] | rest ~ normal(mean, 1 / sqrt(precision))     in parallel     model.gm:14
-//   precision = 1/tau^2 + 1/sigma[k]^2, mean = (mu/tau^2 + y[k]/sigma[k]^2)/precision
+// theta[j] | rest ~ normal(mean, 1 / sqrt(precision))     in parallel     model.gm:14
+//   precision = 1/tau^2 + 1/sigma[j]^2, mean = (mu/tau^2 + y[j]/sigma[j]^2)/precision
 KERNEL(draw_theta) {
     const real inverse_tau_squared = 1 / square(*s->tau);
-    EACH (k, d->J) {
-        const real precision = inverse_tau_squared + 1 / square(d->sigma[k]);
-        const real mean = (*s->mu * inverse_tau_squared + s->y[k] / square(d->sigma[k])) / precision;
-        DRAW(theta, k, NORMAL(mean, precision));
+    EACH (j, d->J) {
+        const real precision = inverse_tau_squared + 1 / square(d->sigma[j]);
+        const real mean = (*s->mu * inverse_tau_squared + s->y[j] / square(d->sigma[j])) / precision;
+        DRAW(theta, j, NORMAL(mean, precision));
     }
 }
 
@@ -135,7 +135,7 @@ KERNEL_TEAM(move_tau) {
 // shift_mu_theta | rest ~ normal(mean, 1 / sqrt(precision))     model.gm:10
 //   precision = 0.04 + sum(j in 1:J, 1/sigma[j]^2)
 //   mean = (sum(j in 1:J, (y[j] - theta[j])/sigma[j]^2) - 0.04*mu)/precision
-//   then mu = mu + shift_mu_theta,  theta[k] = theta[k] + shift_mu_theta
+//   then mu = mu + shift_mu_theta,  theta[j] = theta[j] + shift_mu_theta
 KERNEL_TEAM(draw_shift_mu_theta) {
     wide h = -0.04 * *s->mu;
     const wide precision = *s->sum_inverse_sigma_squared + 0.04;
@@ -147,7 +147,7 @@ KERNEL_TEAM(draw_shift_mu_theta) {
 // The group move by shift_mu_theta is applied, a translation of Jacobian 1 and uniform measure (Liu and Sabatti 2000)
 KERNEL_TEAM(add_shift_mu_theta) {
     ONE_LANE *s->mu = *s->mu + *s->shift_mu_theta;
-    LANES (k, d->J) s->theta[k] = *s->shift_mu_theta + s->theta[k];
+    LANES (j, d->J) s->theta[j] = *s->shift_mu_theta + s->theta[j];
 }
 
 // ---- part 3: Hamiltonian Monte Carlo: log density and gradient ----
@@ -164,8 +164,8 @@ KERNEL_TEAM(enter_mu_tau_theta) {
         s->centre_theta[j] = *s->mu;
         s->spread_theta[j] = *s->tau;
     }
-    ALONG (k, d->J) s->scale_theta[k] = standard_scale(s->non_centring_mu_tau_theta[k + 2], s->spread_theta[k]);
-    LANES (k, d->J) s->position_mu_tau_theta[k + 2] = kept_coordinate(s->position_mu_tau_theta[k + 2], from_standard(s->position_mu_tau_theta[k + 2], s->non_centring_mu_tau_theta[k + 2], s->centre_theta[k], s->scale_theta[k]), (wide)s->theta[k], to_standard((wide)s->theta[k], s->non_centring_mu_tau_theta[k + 2], s->centre_theta[k], s->scale_theta[k]));
+    ALONG (j, d->J) s->scale_theta[j] = standard_scale(s->non_centring_mu_tau_theta[j + 2], s->spread_theta[j]);
+    LANES (j, d->J) s->position_mu_tau_theta[j + 2] = kept_coordinate(s->position_mu_tau_theta[j + 2], from_standard(s->position_mu_tau_theta[j + 2], s->non_centring_mu_tau_theta[j + 2], s->centre_theta[j], s->scale_theta[j]), (wide)s->theta[j], to_standard((wide)s->theta[j], s->non_centring_mu_tau_theta[j + 2], s->centre_theta[j], s->scale_theta[j]));
 }
 
 // mu, tau, theta at these coordinates
@@ -176,8 +176,8 @@ KERNEL_TEAM(transform_mu_tau_theta) {
         s->centre_theta[j] = *s->mu;
         s->spread_theta[j] = *s->tau;
     }
-    ALONG (k, d->J) s->scale_theta[k] = standard_scale(s->non_centring_mu_tau_theta[k + 2], s->spread_theta[k]);
-    LANES (k, d->J) s->theta[k] = from_standard(s->position_mu_tau_theta[k + 2], s->non_centring_mu_tau_theta[k + 2], s->centre_theta[k], s->scale_theta[k]);
+    ALONG (j, d->J) s->scale_theta[j] = standard_scale(s->non_centring_mu_tau_theta[j + 2], s->spread_theta[j]);
+    LANES (j, d->J) s->theta[j] = from_standard(s->position_mu_tau_theta[j + 2], s->non_centring_mu_tau_theta[j + 2], s->centre_theta[j], s->scale_theta[j]);
 }
 
 // (mu, tau, theta): drawn jointly by Hamiltonian Monte Carlo     model.gm:10
@@ -218,7 +218,7 @@ KERNEL_TEAM(density_mu_tau_theta) {
         s->gradient_mu_tau_theta[0] += slope_mu;
         s->gradient_mu_tau_theta[1] += slope_tau;
     }
-    SUM_ALONG (k, d->J, &lp) lp += standard_chain(s->non_centring_mu_tau_theta[k + 2], s->centre_theta[k], s->spread_theta[k], s->scale_theta[k], s->theta[k], &s->gradient_mu_tau_theta[k + 2], &s->slope_centre_theta[k], &s->slope_spread_theta[k]);
+    SUM_ALONG (j, d->J, &lp) lp += standard_chain(s->non_centring_mu_tau_theta[j + 2], s->centre_theta[j], s->spread_theta[j], s->scale_theta[j], s->theta[j], &s->gradient_mu_tau_theta[j + 2], &s->slope_centre_theta[j], &s->slope_spread_theta[j]);
     wide total1 = 0; SUM_ALONG (j, d->J, &total1) total1 += s->slope_spread_theta[j];
     ONE_LANE s->gradient_mu_tau_theta[1] += total1;
     wide total2 = 0; SUM_ALONG (j, d->J, &total2) total2 += s->slope_centre_theta[j];
@@ -299,7 +299,7 @@ KERNEL_TEAM(jacobian_mu_tau_theta) {
     wide lp = 0;
     LANES (e, d->J + 2) s->gradient_mu_tau_theta[e] = 0;
     TEAM_BARRIER();
-    SUM_ALONG (k, d->J, &lp) lp += standard_chain(s->non_centring_mu_tau_theta[k + 2], s->centre_theta[k], s->spread_theta[k], s->scale_theta[k], s->theta[k], &s->gradient_mu_tau_theta[k + 2], &s->slope_centre_theta[k], &s->slope_spread_theta[k]);
+    SUM_ALONG (j, d->J, &lp) lp += standard_chain(s->non_centring_mu_tau_theta[j + 2], s->centre_theta[j], s->spread_theta[j], s->scale_theta[j], s->theta[j], &s->gradient_mu_tau_theta[j + 2], &s->slope_centre_theta[j], &s->slope_spread_theta[j]);
     wide total1 = 0; SUM_ALONG (j, d->J, &total1) total1 += s->slope_spread_theta[j];
     ONE_LANE s->gradient_mu_tau_theta[1] += total1;
     wide total2 = 0; SUM_ALONG (j, d->J, &total2) total2 += s->slope_centre_theta[j];
@@ -590,8 +590,8 @@ static const GmStatistic statistics[] = {
     {6, STATE_sum_inverse_sigma_squared, 1, "sum of 1/sigma[j]^2 over j"},
     {1, 0, 0, "shape = 1"},
     {1, 0, 0, "rate = 0.04 + 1/tau^2"},
-    {2, 0, 0, "precision = 1/tau^2 + 1/sigma[k]^2"},
-    {2, 0, 0, "mean = (mu/tau^2 + y[k]/sigma[k]^2)/precision"},
+    {2, 0, 0, "precision = 1/tau^2 + 1/sigma[j]^2"},
+    {2, 0, 0, "mean = (mu/tau^2 + y[j]/sigma[j]^2)/precision"},
     {3, 0, 0, "precision = 0.04 + J/tau^2"},
     {3, 0, 0, "mean = sum(j in 1:J, theta[j]/tau^2)/precision"},
     {4, 0, 0, "shape = 1/2 + 1/2*J"},
@@ -602,7 +602,7 @@ static const GmStatistic statistics[] = {
     {5, 0, 0, "then tau = tau*scale_tau,  theta[j] = mu + (theta[j] - mu)*scale_tau,  nu_tau = nu_tau/scale_tau^2"},
     {6, 0, 0, "precision = 0.04 + sum(j in 1:J, 1/sigma[j]^2)"},
     {6, 0, 0, "mean = (sum(j in 1:J, (y[j] - theta[j])/sigma[j]^2) - 0.04*mu)/precision"},
-    {6, 0, 0, "then mu = mu + shift_mu_theta,  theta[k] = theta[k] + shift_mu_theta"},
+    {6, 0, 0, "then mu = mu + shift_mu_theta,  theta[j] = theta[j] + shift_mu_theta"},
     {0, 0, 0, NULL}};
 
 // A selection: unknowns that are drawn by separate updates or together by HMC, and what that costs in multiply-adds.

@@ -3,7 +3,7 @@
 // One sweep updates, in this order, each given all else but what is integrated out:
 //   y[i]      ~ poisson(t[i]*theta[i])  impute_y      model.gm:7, if values are missing
 //   b         ~ gamma(shape, rate)      draw_b        model.gm:10 *
-//   theta[k]  ~ gamma(shape, rate)      draw_theta    model.gm:11 *
+//   theta[i]  ~ gamma(shape, rate)      draw_theta    model.gm:11 *
 //   scale_b   ~ gig(order, psi, chi)    draw_scale_b  model.gm:10 *
 // Where method selection prefers it, NUTS (Hoffman and Gelman 2014) takes the place of the updates marked *, which are then made in some sweeps only:
 //   (b, theta)  drawn jointly by Hamiltonian Monte Carlo  density_b_theta  model.gm:10
@@ -52,12 +52,12 @@ enum { VAR_NONE, VAR_y, VAR_b, VAR_theta, VAR_scale_b, VAR_log_lik_y, VAR_y_rep 
 
 // y[i] | rest ~ poisson(t[i]*theta[i])     if values are missing     model.gm:7
 KERNEL(impute_y) {
-    EACH_MISSING (k, DATA_y) {
-        Stream g = stream(at, VAR_y, k);
-        const wide x = poisson(&g, d->t[k] * s->theta[k]);
-        if (!(x >= 0 && x <= 2147483647)) FAULT("y", k, "its draw is not a count of 32 bits");
+    EACH_MISSING (i, DATA_y) {
+        Stream g = stream(at, VAR_y, i);
+        const wide x = poisson(&g, d->t[i] * s->theta[i]);
+        if (!(x >= 0 && x <= 2147483647)) FAULT("y", i, "its draw is not a count of 32 bits");
         NO_RATIO();
-        s->y[k] = INTEGER_DRAWN(x);
+        s->y[i] = INTEGER_DRAWN(x);
     }
 }
 
@@ -70,12 +70,12 @@ KERNEL_TEAM(draw_b) {
     TEAM_DRAW(b, 0, POWER_GAMMA(1, shape, rate));
 }
 
-// theta[k] | rest ~ gamma(shape, rate)     in parallel     model.gm:11
-//   shape = 9/5 + y[k], rate = b + t[k]
+// theta[i] | rest ~ gamma(shape, rate)     in parallel     model.gm:11
+//   shape = 9/5 + y[i], rate = b + t[i]
 KERNEL(draw_theta) {
-    EACH (k, d->N) {
-        const wide shape = s->y[k] + 1.8, rate = *s->b + d->t[k];
-        DRAW(theta, k, POWER_GAMMA(1, shape, rate));
+    EACH (i, d->N) {
+        const wide shape = s->y[i] + 1.8, rate = *s->b + d->t[i];
+        DRAW(theta, i, POWER_GAMMA(1, shape, rate));
     }
 }
 
@@ -104,13 +104,13 @@ KERNEL_TEAM(move_b) {
 // Unconstrained coordinates of b, theta. One whose value has not changed is kept: log(exp(q)) is q but for rounding
 KERNEL_TEAM(enter_b_theta) {
     ONE_LANE s->position_b_theta[0] = kept_coordinate(s->position_b_theta[0], exp(s->position_b_theta[0]), *s->b, log(*s->b));
-    LANES (k, d->N) s->position_b_theta[k + 1] = kept_coordinate(s->position_b_theta[k + 1], exp(s->position_b_theta[k + 1]), s->theta[k], log(s->theta[k]));
+    LANES (i, d->N) s->position_b_theta[i + 1] = kept_coordinate(s->position_b_theta[i + 1], exp(s->position_b_theta[i + 1]), s->theta[i], log(s->theta[i]));
 }
 
 // b, theta at these coordinates
 KERNEL_TEAM(transform_b_theta) {
     ONE_LANE *s->b = exp(s->position_b_theta[0]);
-    LANES (k, d->N) s->theta[k] = exp(s->position_b_theta[k + 1]);
+    LANES (i, d->N) s->theta[i] = exp(s->position_b_theta[i + 1]);
 }
 
 // (b, theta): drawn jointly by Hamiltonian Monte Carlo     model.gm:10
@@ -144,9 +144,9 @@ KERNEL_TEAM(density_b_theta) {
         s->log_density_b_theta[1] = lp;
         s->gradient_b_theta[0] += slope_b;
     }
-    SUM_ALONG (k, d->N, &lp) {
-        lp += s->position_b_theta[k + 1];
-        s->gradient_b_theta[k + 1] = s->theta[k] * s->gradient_b_theta[k + 1] + 1;
+    SUM_ALONG (i, d->N, &lp) {
+        lp += s->position_b_theta[i + 1];
+        s->gradient_b_theta[i + 1] = s->theta[i] * s->gradient_b_theta[i + 1] + 1;
     }
     lp += now_log_b;
     ONE_LANE s->gradient_b_theta[0] = now_b * s->gradient_b_theta[0] + 1;
@@ -211,9 +211,9 @@ KERNEL_TEAM(jacobian_b_theta) {
     wide lp = 0;
     LANES (e, d->N + 1) s->gradient_b_theta[e] = 0;
     TEAM_BARRIER();
-    SUM_ALONG (k, d->N, &lp) {
-        lp += s->position_b_theta[k + 1];
-        s->gradient_b_theta[k + 1] = s->theta[k] * s->gradient_b_theta[k + 1] + 1;
+    SUM_ALONG (i, d->N, &lp) {
+        lp += s->position_b_theta[i + 1];
+        s->gradient_b_theta[i + 1] = s->theta[i] * s->gradient_b_theta[i + 1] + 1;
     }
     lp += s->position_b_theta[0];
     ONE_LANE s->gradient_b_theta[0] = *s->b * s->gradient_b_theta[0] + 1;
@@ -457,8 +457,8 @@ static const GmStatistic statistics[] = {
     {3, STATE_sum_y, 1, "sum of y[i] over i"},
     {1, 0, 0, "shape = 1/10 + 9/5*N"},
     {1, 0, 0, "rate = 1 + sum(i in 1:N, theta[i])"},
-    {2, 0, 0, "shape = 9/5 + y[k]"},
-    {2, 0, 0, "rate = b + t[k]"},
+    {2, 0, 0, "shape = 9/5 + y[i]"},
+    {2, 0, 0, "rate = b + t[i]"},
     {3, 0, 0, "order = sum(i in 1:N, y[i]) - 1/10"},
     {3, 0, 0, "psi = 2*sum(i in 1:N, t[i]*theta[i])"},
     {3, 0, 0, "chi = 2*b"},
