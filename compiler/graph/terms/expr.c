@@ -819,9 +819,21 @@ Expr *ex_dim(Expr *e, int k)
 // ---- rebuilding ----
 
 // A number before a product goes into a sum among its factors: -1/2*(-2*a + b)/c is (a - 1/2*b)/c.
+// Differences of a product, the right way round.
+static Expr *turned(Expr *e)
+{
+    bool *turn = malloc(sizeof *turn * (size_t)e->nargs);
+    const int n = ex_turned(e, turn, NULL, NULL);
+    Expr *all = n ? ex_num(1) : e;
+    for (int i = 0; n && i < e->nargs; i++) all = ex_mul2(all, turn[i] ? ex_neg(e->args[i]) : e->args[i]);
+    free(turn);
+    return all;
+}
+
 Expr *ex_tidy(Expr *e)
 {
-    if (e->kind != EX_MUL || e->args[0]->kind != EX_NUM) return e;
+    if (e->kind == EX_MUL && e->args[0]->kind != EX_NUM) return turned(e);
+    if (e->kind != EX_MUL) return e;
     for (int i = 1; i < e->nargs; i++) {
         if (e->args[i]->kind != EX_ADD) continue;
         Expr *rest = ex_mul2(e->args[0], e->args[i]);

@@ -148,6 +148,10 @@ char *ex_quote(Arena *a, const Expr *e);    // for messages: a line at most
 Expr *ex_identity_times(const Expr *e);     // of a matrix that is this times the identity; NULL: it is none
 bool ex_unknown(const Expr *e);             // mentions an unknown
 bool ex_data_only(const Expr *e);           // mentions data, lets and indices at most
+// The difference reads better the other way round: mu - y[i], where y[i] - mu is meant.
+bool ex_backward(const Expr *e);
+// Which sums of a product are written the other way round, so that no sign is left for it; how many. What is fixed stays.
+int ex_turned(const Expr *product, bool *turn, bool (*fixed)(const Expr *, const void *), const void *with);
 Expr *ex_tidy(Expr *e);                     // a number before a product goes into a sum among its factors
 
 // log(2 pi)/2, which normalisers of normals have, to within the rounding of the quotient.
