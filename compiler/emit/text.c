@@ -386,6 +386,8 @@ static Text product(const Out *o, const Expr *e)
 {
     const char *first = NULL;
     Growing all = {0};
+    const Var *other = scope_find_negative(o->scope, e);
+    if (other) return (Text){text(o, "-%s", other->name), MULTIPLICATIVE, true};
     bool *turn = NEW_N(o->arena, bool, e->nargs + 1);
     const bool odd = ex_turned(e, turn, keeps_sign, o) % 2;
     int absorbed = 0, times = 0;

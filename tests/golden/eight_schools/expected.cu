@@ -109,16 +109,16 @@ KERNEL_TEAM(draw_tau) {
 }
 
 // scale_tau | rest ~ normal(mean, 1 / sqrt(precision)), truncated     model.gm:11
-//   precision = 0.08/nu_tau + sum(j in 1:J, (mu - theta[j])^2/sigma[j]^2)
-//   mean = sum(j in 1:J, (mu - theta[j])*(mu - y[j])/sigma[j]^2)/precision
+//   precision = 0.08/nu_tau + sum(j in 1:J, (theta[j] - mu)^2/sigma[j]^2)
+//   mean = sum(j in 1:J, (theta[j] - mu)*(y[j] - mu)/sigma[j]^2)/precision
 //   lower = 0
 //   then tau = tau*scale_tau,  theta[j] = mu + (theta[j] - mu)*scale_tau,  nu_tau = nu_tau/scale_tau^2
-//   c = scale_tau: Jacobian c^(J - 1) (tau c, theta c^J, nu_tau c^-2), Haar measure dc/c, densities c^(2 - J): no power of it is left
+//   c = scale_tau: Jacobian c^(J - 1) (tau c, theta c^J, nu_tau c^-2), Haar measure dc/c, densities c^(2 - J): no power of c is left
 KERNEL_TEAM(draw_scale_tau) {
     wide h = 0, precision = 0.08 / *s->nu_tau;
     SUM_ALONG (j, d->J, &h, &precision) {
-        h -= (s->y[j] - *s->mu) * (*s->mu - s->theta[j]) / square(d->sigma[j]);
-        precision += square(*s->mu - s->theta[j]) / square(d->sigma[j]);
+        h += (s->y[j] - *s->mu) * (s->theta[j] - *s->mu) / square(d->sigma[j]);
+        precision += square(s->theta[j] - *s->mu) / square(d->sigma[j]);
     }
     TEAM_DRAW(scale_tau, 0, NORMAL_WITHIN(h, precision, 0, INFINITY));
 }
@@ -139,7 +139,7 @@ KERNEL_TEAM(move_tau) {
 KERNEL_TEAM(draw_shift_mu_theta) {
     wide h = -0.04 * *s->mu;
     const wide precision = *s->sum_inverse_sigma_squared + 0.04;
-    SUM_ALONG (j, d->J, &h) h -= (s->theta[j] - s->y[j]) / square(d->sigma[j]);
+    SUM_ALONG (j, d->J, &h) h += (s->y[j] - s->theta[j]) / square(d->sigma[j]);
     const wide mean = h / precision;
     TEAM_DRAW(shift_mu_theta, 0, NORMAL(mean, precision));
 }
@@ -152,10 +152,11 @@ KERNEL_TEAM(add_shift_mu_theta) {
 
 // ---- part 3: Hamiltonian Monte Carlo: log density and gradient ----
 
-// Unconstrained coordinates of mu, tau, theta. One whose value has not changed is kept: log(exp(q)) is q but for rounding
-// theta = m + s^c*(q - (1 - c)*m), m, s the prior mean and sd, q the coordinate: the value for c = 0, non-centred for c = 1;
-//     c is found in warm-up (Papaspiliopoulos et al. 2007; Gorinova et al. 2020). standard_scale is s^c, standard_chain the chain rule:
-//     d/dq from d/dx, what m and s get of it, and c*log(s), which is log |dx/dq|
+// Unconstrained coordinates of mu, tau, theta. Where a value has not changed its coordinate is kept: made again, it would be rounded again
+// theta = centre + scale*(q - (1 - non_centring)*centre), scale = spread^non_centring: q is the coordinate,
+//     centre and spread the prior mean and sd. non_centring is found in warm-up (Papaspiliopoulos et al. 2007; Gorinova et al. 2020);
+//     with 0 the value is q itself, with 1 it is centre + spread*q. standard_scale gives scale, standard_chain the chain rule:
+//     the slope by q, what centre and spread get of it, and log(scale), the log Jacobian
 KERNEL_TEAM(enter_mu_tau_theta) {
     ALONG (e, d->J + 2) s->non_centring_mu_tau_theta[e] = s->next_non_centring_mu_tau_theta[e];
     ONE_LANE s->position_mu_tau_theta[0] = *s->mu;
@@ -183,7 +184,7 @@ KERNEL_TEAM(transform_mu_tau_theta) {
 // (mu, tau, theta): drawn jointly by Hamiltonian Monte Carlo     model.gm:10
 //   a trial in warm-up compares it with their Gibbs updates; it is taken if the unknown that mixes worst has clearly more effective draws
 //       for the same work by it
-//   the log density of mu, tau, theta, in which constants do not count; that of the coordinates q has log |dx/dq| besides
+//   the log density of mu, tau, theta, but for constants; that of their coordinates has the log Jacobian besides
 //   log density += -log(5) - log(2*pi())/2 - 0.02*mu^2
 //   log density += log(2/pi()) - log(5) - log1p(0.04*tau^2)
 //   log density += -log(2*pi())/2 - 1/2*(theta[j] - mu)^2/tau^2 - log(tau)   over j in 1:J
@@ -267,7 +268,7 @@ KERNEL_TEAM(log_joint) {
     RESULT(lp);
 }
 
-// ---- part 5: what runs these: the sweep, launches, checks, tables ----
+// ---- part 5: checks and sums of data, launches, tables for the runtime ----
 
 // Data must lie in the support of their distributions, arguments of these in their domains, and subscripts inside their arrays.
 KERNEL_TEAM(check_data) {
@@ -294,7 +295,7 @@ KERNEL_TEAM(before_shift_mu_theta) {
     ONE_LANE *s->shift_mu_theta = 0;
 }
 
-// log |dx/dq| and its gradient: what the log density of the coordinates has besides that of mu, tau, theta
+// The log Jacobian and its gradient: what the log density of the coordinates has besides that of mu, tau, theta
 KERNEL_TEAM(jacobian_mu_tau_theta) {
     wide lp = 0;
     LANES (e, d->J + 2) s->gradient_mu_tau_theta[e] = 0;
@@ -365,49 +366,6 @@ KERNEL_FORWARD(forward_y) {
     }
 }
 
-static void update_missing_y(GmRun *run)
-{
-    LAUNCH_MISSING(impute_y, run, DATA_y);
-}
-
-static void update_nu_tau(GmRun *run)
-{
-    LAUNCH_ONCE(draw_nu_tau, run);
-}
-
-static void update_theta(GmRun *run)
-{
-    LAUNCH(draw_theta, run, d->J);
-}
-
-static void update_mu(GmRun *run)
-{
-    LAUNCH_TEAM(draw_mu, run, d->J);
-}
-
-static void update_tau(GmRun *run)
-{
-    LAUNCH_TEAM(draw_tau, run, d->J);
-}
-
-static void update_scale_tau(GmRun *run)
-{
-    if (run->checking) {
-        LAUNCH_TEAM(before_scale_tau, run, 1);
-    }
-    LAUNCH_TEAM(draw_scale_tau, run, d->J);
-    LAUNCH_TEAM(move_tau, run, d->J);
-}
-
-static void update_shift_mu_theta(GmRun *run)
-{
-    if (run->checking) {
-        LAUNCH_TEAM(before_shift_mu_theta, run, 1);
-    }
-    LAUNCH_TEAM(draw_shift_mu_theta, run, d->J);
-    LAUNCH_TEAM(add_shift_mu_theta, run, d->J);
-}
-
 static void density_of_mu_tau_theta(GmRun *run)
 {
     LAUNCH_TEAM(transform_mu_tau_theta, run, d->J);
@@ -425,24 +383,6 @@ static void update_mu_tau_theta_by_hmc(GmRun *run)
     NUTS(run, density_of_mu_tau_theta, VAR_mu, nuts_mu_tau_theta, position_mu_tau_theta, log_density_mu_tau_theta, gradient_mu_tau_theta, moves_mu,
          .name = "mu, tau, theta", .coordinates = d->J + 2, .room = 48 * d->J + 352, .alone = GM_UNLESS_MISSING, .marginal = 1, .selection = 1, .accept = 0.8, .depth = 10, .jacobian = jacobian_of_mu_tau_theta, .standardised = gm_of(next_non_centring_mu_tau_theta));
     LAUNCH_TEAM(transform_mu_tau_theta, run, d->J);
-}
-
-// What each update draws, and the function that launches its kernels.
-static const GmUpdate updates[] = {
-    UPDATE("missing y", update_missing_y),
-    UPDATE_WITHOUT_GRADIENTS("nu_tau", update_nu_tau, 1),
-    UPDATE_WITHOUT_GRADIENTS("theta", update_theta, 1),
-    UPDATE_WITHOUT_GRADIENTS("mu", update_mu, 1),
-    UPDATE_WITHOUT_GRADIENTS("tau", update_tau, 1),
-    UPDATE_WITHOUT_GRADIENTS("group move of tau, theta, nu_tau", update_scale_tau, 1),
-    UPDATE_WITHOUT_GRADIENTS("group move of mu, theta", update_shift_mu_theta, 1),
-    UPDATE_WITH_GRADIENTS("mu, tau, theta", update_mu_tau_theta_by_hmc, 1),
-};
-
-static void sweep(GmRun *run)
-{
-    if (ANY_MISSING(run)) take_updates(run, updates, 1);      // missing y
-    take_updates(run, &updates[1], 7);
 }
 
 static void setup(GmRun *run)
@@ -596,8 +536,8 @@ static const GmStatistic statistics[] = {
     {3, 0, 0, "mean = sum(j in 1:J, theta[j]/tau^2)/precision"},
     {4, 0, 0, "shape = 1/2 + 1/2*J"},
     {4, 0, 0, "rate = 1/nu_tau + 1/2*sum(j in 1:J, (theta[j] - mu)^2)"},
-    {5, 0, 0, "precision = 0.08/nu_tau + sum(j in 1:J, (mu - theta[j])^2/sigma[j]^2)"},
-    {5, 0, 0, "mean = sum(j in 1:J, (mu - theta[j])*(mu - y[j])/sigma[j]^2)/precision"},
+    {5, 0, 0, "precision = 0.08/nu_tau + sum(j in 1:J, (theta[j] - mu)^2/sigma[j]^2)"},
+    {5, 0, 0, "mean = sum(j in 1:J, (theta[j] - mu)*(y[j] - mu)/sigma[j]^2)/precision"},
     {5, 0, 0, "lower = 0"},
     {5, 0, 0, "then tau = tau*scale_tau,  theta[j] = mu + (theta[j] - mu)*scale_tau,  nu_tau = nu_tau/scale_tau^2"},
     {6, 0, 0, "precision = 0.04 + sum(j in 1:J, 1/sigma[j]^2)"},
@@ -628,6 +568,55 @@ static const int fields_1[] = {STATE_mu, STATE_tau, STATE_theta, 0}, latents_1[]
 static const GmSelection selections[] = {
     {.name = "mu, tau, theta", .coupled = 0, .fields = fields_1, .diagnostics = STATE_moves_mu, .machine = STATE_nuts_mu_tau_theta, .latents = latents_1, .cost = cost_1},
 };
+
+
+#endif
+
+// ---- part 6: the sweep ----
+
+#ifndef __CUDACC_RTC__       // it runs on the host, which launches kernels
+
+static void update_missing_y(GmRun *run) { LAUNCH_MISSING(impute_y, run, DATA_y); }
+static void update_nu_tau(GmRun *run) { LAUNCH_ONCE(draw_nu_tau, run); }
+static void update_theta(GmRun *run) { LAUNCH(draw_theta, run, d->J); }
+static void update_mu(GmRun *run) { LAUNCH_TEAM(draw_mu, run, d->J); }
+static void update_tau(GmRun *run) { LAUNCH_TEAM(draw_tau, run, d->J); }
+
+static void update_scale_tau(GmRun *run)
+{
+    if (run->checking) {
+        LAUNCH_TEAM(before_scale_tau, run, 1);
+    }
+    LAUNCH_TEAM(draw_scale_tau, run, d->J);
+    LAUNCH_TEAM(move_tau, run, d->J);
+}
+
+static void update_shift_mu_theta(GmRun *run)
+{
+    if (run->checking) {
+        LAUNCH_TEAM(before_shift_mu_theta, run, 1);
+    }
+    LAUNCH_TEAM(draw_shift_mu_theta, run, d->J);
+    LAUNCH_TEAM(add_shift_mu_theta, run, d->J);
+}
+
+// What each update draws, and the function that launches its kernels. NUTS is WITH_GRADIENTS; in its place are those WITHOUT.
+static const GmUpdate updates[] = {
+    UPDATE("missing y", update_missing_y),
+    UPDATE_WITHOUT_GRADIENTS("nu_tau", update_nu_tau, 1),
+    UPDATE_WITHOUT_GRADIENTS("theta", update_theta, 1),
+    UPDATE_WITHOUT_GRADIENTS("mu", update_mu, 1),
+    UPDATE_WITHOUT_GRADIENTS("tau", update_tau, 1),
+    UPDATE_WITHOUT_GRADIENTS("group move of tau, theta, nu_tau", update_scale_tau, 1),
+    UPDATE_WITHOUT_GRADIENTS("group move of mu, theta", update_shift_mu_theta, 1),
+    UPDATE_WITH_GRADIENTS("mu, tau, theta", update_mu_tau_theta_by_hmc, 1),
+};
+
+static void sweep(GmRun *run)
+{
+    if (ANY_MISSING(run)) take_updates(run, updates, 1);      // missing y
+    take_updates(run, &updates[1], 7);
+}
 
 GM_MODEL("eight_schools", "model.gm", 3, 26, 8,
          .derive = gm_derive, .derive_chain = derive, .forward = forward, .laws = laws, .joint_as_written = 1, .data_shape = data_shape, .state_shape = state_shape, .priors = priors, .observed = observed, .statistics = statistics, .selections = selections, .n_selections = (int)(sizeof selections / sizeof *selections), .cost = cost_1)

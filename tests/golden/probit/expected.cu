@@ -161,7 +161,7 @@ KERNEL_TEAM(rescale_z_y) {
 
 // ---- part 3: Hamiltonian Monte Carlo: log density and gradient ----
 
-// Unconstrained coordinates of alpha, beta. One whose value has not changed is kept: log(exp(q)) is q but for rounding
+// Unconstrained coordinates of alpha, beta. Where a value has not changed its coordinate is kept: made again, it would be rounded again
 KERNEL_TEAM(enter_alpha_beta) {
     ONE_LANE s->position_alpha_beta[0] = *s->alpha;
     LANES (j, d->p) s->position_alpha_beta[j + 1] = s->beta[j];
@@ -176,7 +176,7 @@ KERNEL_TEAM(transform_alpha_beta) {
 // (alpha, beta): drawn jointly by Hamiltonian Monte Carlo     model.gm:10
 //   a trial in warm-up compares it with their Gibbs updates; it is taken if the unknown that mixes worst has clearly more effective draws
 //       for the same work by it
-//   the log density of alpha, beta, in which constants do not count; that of the coordinates q has log |dx/dq| besides
+//   the log density of alpha, beta, but for constants; that of their coordinates has the log Jacobian besides
 //   log density += -log(5) - log(2*pi())/2 - 0.02*alpha^2
 //   log density += -log(5/2) - log(2*pi())/2 - 0.08*beta[j]^2   over j in 1:p
 //   log density += y[i]*log_Phi(alpha + sum(j in 1:p, beta[j]*X[i, j])) + log_Phi(-alpha - sum(j in 1:p, beta[j]*X[i, j]))*(1 - y[i])
@@ -265,7 +265,7 @@ KERNEL_TEAM(log_joint) {
     RESULT(lp);
 }
 
-// ---- part 5: what runs these: the sweep, launches, checks, tables ----
+// ---- part 5: checks and sums of data, launches, tables for the runtime ----
 
 // Data must lie in the support of their distributions.
 KERNEL_TEAM(check_data) {
@@ -368,31 +368,6 @@ static int few_alpha(const GmRun *run)
     return FEW_ROWS(1, d->N, d->p + 1);
 }
 
-static void update_missing_y(GmRun *run)
-{
-    LAUNCH_MISSING(impute_y, run, DATA_y);
-}
-
-static void update_z_y(GmRun *run)
-{
-    LAUNCH_ROWS_AND(draw_z_y, run, d->N, d->p, d->X, beta, rows_beta, scale_of_z_y);
-}
-
-static void update_alpha_beta(GmRun *run)
-{
-    if (LISTED(1)) {
-        NORMAL_SPARSE_SCALED(list_rows_alpha_beta, run, VAR_alpha, "alpha", 1, shift_alpha_beta, joint_alpha_beta, scale_of_z_y);
-    } else if (few_alpha(run)) {
-        LAUNCH_TEAM(collect_rows_alpha_beta, run, d->p + d->N + (long)d->N * d->p);
-        NORMAL_ROWS_SCALED(run, VAR_alpha, "alpha", d->N, d->p + 1, diagonal_alpha_beta, shift_alpha_beta, rows_of_alpha_beta, target_alpha_beta, system_alpha_beta, joint_alpha_beta, scale_of_z_y);
-    } else {
-        LAUNCH_TEAM(collect_alpha_beta, run, (long)(d->p + 1) * (d->p + 1) + d->p + d->N + (long)d->p * d->p);
-        NORMAL_DENSE_SCALED(run, VAR_alpha, "alpha", d->p + 1, precision_alpha_beta, shift_alpha_beta, joint_alpha_beta, scale_of_z_y);
-    }
-    LAUNCH_TEAM(place_alpha_beta, run, d->p);
-    if (run->auxiliaries) LAUNCH_TEAM(rescale_z_y, run, d->N);
-}
-
 static void density_of_alpha_beta(GmRun *run)
 {
     LAUNCH_TEAM(transform_alpha_beta, run, d->p);
@@ -408,20 +383,6 @@ static void update_alpha_beta_by_hmc(GmRun *run)
     NUTS(run, density_of_alpha_beta, VAR_alpha, nuts_alpha_beta, position_alpha_beta, log_density_alpha_beta, gradient_alpha_beta, moves_alpha,
          .name = "alpha, beta", .coordinates = d->p + 1, .room = 48 * d->p + 304, .alone = GM_UNLESS_MISSING, .marginal = 1, .selection = 1, .accept = 0.8, .depth = 10);
     LAUNCH_TEAM(transform_alpha_beta, run, d->p);
-}
-
-// What each update draws, and the function that launches its kernels.
-static const GmUpdate updates[] = {
-    UPDATE("missing y", update_missing_y),
-    UPDATE_WITHOUT_GRADIENTS("z_y", update_z_y, 1),
-    UPDATE_WITHOUT_GRADIENTS("alpha, beta", update_alpha_beta, 1),
-    UPDATE_WITH_GRADIENTS("alpha, beta", update_alpha_beta_by_hmc, 1),
-};
-
-static void sweep(GmRun *run)
-{
-    if (ANY_MISSING(run)) take_updates(run, updates, 1);      // missing y
-    take_updates(run, &updates[1], 3);
 }
 
 static void setup(GmRun *run)
@@ -646,6 +607,49 @@ static const int fields_1[] = {STATE_alpha, STATE_beta, 0}, latents_1[] = {STATE
 static const GmSelection selections[] = {
     {.name = "alpha, beta", .coupled = 0, .fields = fields_1, .diagnostics = STATE_moves_alpha, .machine = STATE_nuts_alpha_beta, .latents = latents_1, .cost = cost_1},
 };
+
+
+#endif
+
+// ---- part 6: the sweep ----
+
+#ifndef __CUDACC_RTC__       // it runs on the host, which launches kernels
+
+static void update_missing_y(GmRun *run) { LAUNCH_MISSING(impute_y, run, DATA_y); }
+
+static void update_z_y(GmRun *run)
+{
+    LAUNCH_ROWS_AND(draw_z_y, run, d->N, d->p, d->X, beta, rows_beta, scale_of_z_y);
+}
+
+static void update_alpha_beta(GmRun *run)
+{
+    if (LISTED(1)) {
+        NORMAL_SPARSE_SCALED(list_rows_alpha_beta, run, VAR_alpha, "alpha", 1, shift_alpha_beta, joint_alpha_beta, scale_of_z_y);
+    } else if (few_alpha(run)) {
+        LAUNCH_TEAM(collect_rows_alpha_beta, run, d->p + d->N + (long)d->N * d->p);
+        NORMAL_ROWS_SCALED(run, VAR_alpha, "alpha", d->N, d->p + 1, diagonal_alpha_beta, shift_alpha_beta, rows_of_alpha_beta, target_alpha_beta, system_alpha_beta, joint_alpha_beta, scale_of_z_y);
+    } else {
+        LAUNCH_TEAM(collect_alpha_beta, run, (long)(d->p + 1) * (d->p + 1) + d->p + d->N + (long)d->p * d->p);
+        NORMAL_DENSE_SCALED(run, VAR_alpha, "alpha", d->p + 1, precision_alpha_beta, shift_alpha_beta, joint_alpha_beta, scale_of_z_y);
+    }
+    LAUNCH_TEAM(place_alpha_beta, run, d->p);
+    if (run->auxiliaries) LAUNCH_TEAM(rescale_z_y, run, d->N);
+}
+
+// What each update draws, and the function that launches its kernels. NUTS is WITH_GRADIENTS; in its place are those WITHOUT.
+static const GmUpdate updates[] = {
+    UPDATE("missing y", update_missing_y),
+    UPDATE_WITHOUT_GRADIENTS("z_y", update_z_y, 1),
+    UPDATE_WITHOUT_GRADIENTS("alpha, beta", update_alpha_beta, 1),
+    UPDATE_WITH_GRADIENTS("alpha, beta", update_alpha_beta_by_hmc, 1),
+};
+
+static void sweep(GmRun *run)
+{
+    if (ANY_MISSING(run)) take_updates(run, updates, 1);      // missing y
+    take_updates(run, &updates[1], 3);
+}
 
 GM_MODEL("probit", "model.gm", 4, 28, 4,
          .derive = gm_derive, .derive_chain = derive, .forward = forward, .laws = laws, .joint_as_written = 1, .row_bytes = row_bytes, .row_width = row_width, .data_shape = data_shape, .state_shape = state_shape, .priors = priors, .observed = observed, .statistics = statistics, .selections = selections, .n_selections = (int)(sizeof selections / sizeof *selections), .cost = cost_1)

@@ -101,7 +101,7 @@ KERNEL_TEAM(move_b) {
 
 // ---- part 3: Hamiltonian Monte Carlo: log density and gradient ----
 
-// Unconstrained coordinates of b, theta. One whose value has not changed is kept: log(exp(q)) is q but for rounding
+// Unconstrained coordinates of b, theta. Where a value has not changed its coordinate is kept: made again, it would be rounded again
 KERNEL_TEAM(enter_b_theta) {
     ONE_LANE s->position_b_theta[0] = kept_coordinate(s->position_b_theta[0], exp(s->position_b_theta[0]), *s->b, log(*s->b));
     LANES (i, d->N) s->position_b_theta[i + 1] = kept_coordinate(s->position_b_theta[i + 1], exp(s->position_b_theta[i + 1]), s->theta[i], log(s->theta[i]));
@@ -116,7 +116,7 @@ KERNEL_TEAM(transform_b_theta) {
 // (b, theta): drawn jointly by Hamiltonian Monte Carlo     model.gm:10
 //   a trial in warm-up compares it with their Gibbs updates; it is taken if the unknown that mixes worst has clearly more effective draws
 //       for the same work by it
-//   the log density of b, theta, in which constants do not count; that of the coordinates q has log |dx/dq| besides
+//   the log density of b, theta, but for constants; that of their coordinates has the log Jacobian besides
 //   log density += -lgamma(1/10) - b - 9/10*log(b)
 //   log density += 9/5*log(b) + 4/5*log(theta[i]) - lgamma(9/5) - b*theta[i]   over i in 1:N
 //   log density += y[i]*(log(t[i]) + log(theta[i])) - t[i]*theta[i] - lgamma(1 + y[i])   over i in 1:N
@@ -184,7 +184,7 @@ KERNEL_TEAM(log_joint) {
     RESULT(lp);
 }
 
-// ---- part 5: what runs these: the sweep, launches, checks, tables ----
+// ---- part 5: checks and sums of data, launches, tables for the runtime ----
 
 // Data must lie in the support of their distributions.
 KERNEL_TEAM(check_data) {
@@ -206,7 +206,7 @@ KERNEL_TEAM(before_scale_b) {
     ONE_LANE *s->scale_b = 1;
 }
 
-// log |dx/dq| and its gradient: what the log density of the coordinates has besides that of b, theta
+// The log Jacobian and its gradient: what the log density of the coordinates has besides that of b, theta
 KERNEL_TEAM(jacobian_b_theta) {
     wide lp = 0;
     LANES (e, d->N + 1) s->gradient_b_theta[e] = 0;
@@ -266,30 +266,6 @@ KERNEL_FORWARD(forward_y) {
     }
 }
 
-static void update_missing_y(GmRun *run)
-{
-    LAUNCH_MISSING(impute_y, run, DATA_y);
-}
-
-static void update_b(GmRun *run)
-{
-    LAUNCH_TEAM(draw_b, run, d->N);
-}
-
-static void update_theta(GmRun *run)
-{
-    LAUNCH(draw_theta, run, d->N);
-}
-
-static void update_scale_b(GmRun *run)
-{
-    if (run->checking) {
-        LAUNCH_TEAM(before_scale_b, run, 1);
-    }
-    LAUNCH_TEAM(draw_scale_b, run, d->N);
-    LAUNCH_TEAM(move_b, run, d->N);
-}
-
 static void density_of_b_theta(GmRun *run)
 {
     LAUNCH_TEAM(transform_b_theta, run, d->N);
@@ -307,22 +283,6 @@ static void update_b_theta_by_hmc(GmRun *run)
     NUTS(run, density_of_b_theta, VAR_b, nuts_b_theta, position_b_theta, log_density_b_theta, gradient_b_theta, moves_b,
          .name = "b, theta", .coordinates = d->N + 1, .room = 48 * d->N + 304, .alone = GM_UNLESS_MISSING, .selection = 1, .accept = 0.8, .depth = 10, .jacobian = jacobian_of_b_theta);
     LAUNCH_TEAM(transform_b_theta, run, d->N);
-}
-
-// What each update draws, and the function that launches its kernels.
-static const GmUpdate updates[] = {
-    UPDATE("missing y", update_missing_y),
-    UPDATE_WITHOUT_GRADIENTS("b", update_b, 1),
-    UPDATE_WITHOUT_GRADIENTS("theta", update_theta, 1),
-    UPDATE_WITHOUT_GRADIENTS("group move of b, theta", update_scale_b, 1),
-    UPDATE_WITH_GRADIENTS("b, theta", update_b_theta_by_hmc, 1),
-};
-
-static void sweep(GmRun *run)
-{
-    if (ANY_MISSING(run)) take_updates(run, updates, 1);      // missing y
-    if (ANY_MISSING(run)) LAUNCH_TEAM(sums_of_responses, run, d->N);
-    take_updates(run, &updates[1], 4);
 }
 
 static void refresh(GmRun *run)      // after missing values were drawn
@@ -488,6 +448,42 @@ static const int fields_1[] = {STATE_b, STATE_theta, 0}, latents_1[] = {0};
 static const GmSelection selections[] = {
     {.name = "b, theta", .coupled = 0, .fields = fields_1, .diagnostics = STATE_moves_b, .machine = STATE_nuts_b_theta, .latents = latents_1, .cost = cost_1},
 };
+
+
+#endif
+
+// ---- part 6: the sweep ----
+
+#ifndef __CUDACC_RTC__       // it runs on the host, which launches kernels
+
+static void update_missing_y(GmRun *run) { LAUNCH_MISSING(impute_y, run, DATA_y); }
+static void update_b(GmRun *run) { LAUNCH_TEAM(draw_b, run, d->N); }
+static void update_theta(GmRun *run) { LAUNCH(draw_theta, run, d->N); }
+
+static void update_scale_b(GmRun *run)
+{
+    if (run->checking) {
+        LAUNCH_TEAM(before_scale_b, run, 1);
+    }
+    LAUNCH_TEAM(draw_scale_b, run, d->N);
+    LAUNCH_TEAM(move_b, run, d->N);
+}
+
+// What each update draws, and the function that launches its kernels. NUTS is WITH_GRADIENTS; in its place are those WITHOUT.
+static const GmUpdate updates[] = {
+    UPDATE("missing y", update_missing_y),
+    UPDATE_WITHOUT_GRADIENTS("b", update_b, 1),
+    UPDATE_WITHOUT_GRADIENTS("theta", update_theta, 1),
+    UPDATE_WITHOUT_GRADIENTS("group move of b, theta", update_scale_b, 1),
+    UPDATE_WITH_GRADIENTS("b, theta", update_b_theta_by_hmc, 1),
+};
+
+static void sweep(GmRun *run)
+{
+    if (ANY_MISSING(run)) take_updates(run, updates, 1);      // missing y
+    if (ANY_MISSING(run)) LAUNCH_TEAM(sums_of_responses, run, d->N);
+    take_updates(run, &updates[1], 4);
+}
 
 GM_MODEL("pump", "model.gm", 3, 15, 5,
          .derive = gm_derive, .derive_chain = derive, .forward = forward, .laws = laws, .joint_as_written = 1, .refresh = refresh, .data_shape = data_shape, .state_shape = state_shape, .priors = priors, .observed = observed, .statistics = statistics, .selections = selections, .n_selections = (int)(sizeof selections / sizeof *selections), .cost = cost_1)
