@@ -394,10 +394,12 @@ static int weight_of(const Expr *term)
 bool ex_backward(const Expr *e)
 {
     if (e->kind != EX_ADD || e->args[0]->kind == EX_NUM) return false;
-    const Expr *main = e->args[0];
-    for (int i = 1; i < e->nargs; i++)
-        if (weight_of(e->args[i]) > weight_of(main)) main = e->args[i];
-    return is_minus(main);
+    int most[2] = {0, 0};  // of the terms without a minus, of those with one
+    for (int i = 0; i < e->nargs; i++) {
+        int *of = &most[is_minus(e->args[i])];
+        if (weight_of(e->args[i]) > *of) *of = weight_of(e->args[i]);
+    }
+    return most[1] > most[0];
 }
 
 // Numbers without subscripts, at least half of them with a minus.

@@ -277,11 +277,17 @@ Expr *var_element(const Graph *g, Var *v, Index **fresh)
     const int count = (int)(sizeof names / sizeof *names);
     Expr *at[MAX_RANK];
     const char *own[MAX_RANK];
-    bool all = v->rank > 0;
-    for (int i = 0; i < v->rank; i++) all &= (own[i] = own_name(g, v, i)) != NULL;
+    for (int i = 0; i < v->rank; i++) own[i] = own_name(g, v, i);
     for (int i = 0, next = 0; i < v->rank; i++) {
-        while (!all && next < count - v->rank + i && means_something(g, v, names[next])) next++;
-        at[i] = ex_index(fresh[i] = index_new(intern(all ? own[i] : names[next++]), ex_num(1), v->dim[i]));
+        const char *name = own[i];
+        while (!name) {
+            const char *one = intern(names[next]);
+            bool taken = next < count - v->rank + i && means_something(g, v, one);
+            for (int k = 0; k < v->rank; k++) taken |= own[k] == one;
+            if (!taken) name = one;
+            next++;
+        }
+        at[i] = ex_index(fresh[i] = index_new(name, ex_num(1), v->dim[i]));
     }
     return ex_ref(v, v->rank, at);
 }
