@@ -131,8 +131,8 @@ static void model(const HtmlPage *h)
         int to = k + 1 < s->nlines ? s->line[k + 1] - 1 : (int)s->size;
         if (s->line[k] == to && k + 1 == s->nlines) break;  // behind the last end of a line
         if (to > s->line[k] && s->text[to - 1] == '\r') to--;
-        fprintf(out, "<span class=\"row-of-code\" style=\"--in:%zu\" id=\"L%d\"><a class=\"no\" href=\"#L%d\">%d</a>", strspn(s->text + s->line[k], " "), k + 1,
-                k + 1, k + 1);
+        fprintf(out, "<span class=\"row-of-code\" style=\"--in:%zu\" id=\"L%d\"><a class=\"no\" href=\"#L%d\">%d</a>",
+                strspn(s->text + s->line[k], " "), k + 1, k + 1, k + 1);
         code_line(h, s->text + s->line[k], (size_t)(to - s->line[k]), "#");
         bool any = false;
         for (int i = 0; i < h->p->nderivations; i++) {
@@ -265,7 +265,8 @@ static void sweep_before(const HtmlPage *h, const Derivation *d)
         if (i) fputs(", ", out);
         html_text(out, of->var[i]->name);
     }
-    fputs("</td><td></td><td>slice sampling<span class=\"note\">, before the joint normal and with it integrated out, on a CPU</span></td><td>",
+    fputs("</td><td></td><td>slice sampling<span class=\"note\">, before the joint normal and with it integrated out, on a CPU"
+          "</span></td><td>",
           out);
     const int line = span_line(of->var[0]->span);
     fprintf(out, "<a href=\"#L%d\">%d</a></td></tr>\n", line, line);

@@ -19,7 +19,8 @@ def main():
         lines = open(path).read().split("\n")
         parts = [i for i, line in enumerate(lines) if line.startswith("// ---- part ")]
         titles = [lines[i].split(": ")[1] for i in parts]
-        good = titles[:2] == ["the model ----", "the Gibbs updates ----"] and titles[-1] == "the sweep ----" and any(line.startswith('#include "') and 'tables.h"' in line for line in lines)
+        good = titles[:2] == ["the model ----", "the Gibbs updates ----"] and titles[-1] == "the sweep ----"
+        good = good and any(line.startswith('#include "') and 'tables.h"' in line for line in lines)
         found = len(lines) - 1, parts[2] - parts[0]
         good = good and all(a <= b for a, b in zip(found, most))
         failed += not good

@@ -27,7 +27,8 @@ ALLOWED = {
         "ex_is_integer", "is_real", "placement_of", "count_dims",      # types and extents
         "function_name", "field_of", "total_number",           # names and numbers of what the program has
         "keeps_rows_of_route", "reads_wild", "each_part",
-        "scope_find", "scope_find_negative", "scope_know", "scope_leave", "scope_wrote", "scope_written",     # which expressions have a name where they stand
+        "scope_find", "scope_find_negative", "scope_know", "scope_leave", "scope_wrote",
+        "scope_written",                                       # which expressions have a name where they stand
     },
 }
 
