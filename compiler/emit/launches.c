@@ -86,7 +86,7 @@ static void emit_propose(const Out *o, const Launch *l)
 
 // ---- one launch ----
 
-static void emit_call(const Out *o, const Launch *l)
+static const char *call_text(const Out *o, const Launch *l)
 {
     static const char *const macro[] = {
 #define LAUNCH(id, macro, help) [LAUNCH_##id] = macro,
@@ -100,8 +100,10 @@ static void emit_call(const Out *o, const Launch *l)
         else list = text(o, "%s,%s.%s = %s", list, i > 0 && !l->arg[i - 1].setting ? "\n         " : " ", a->setting, value);
     }
     const char *where = l->unless_kept ? "if (!run->kept) " : l->once ? "if (!run->again) " : l->unread ? "if (run->auxiliaries) " : "";
-    line(o, "%s%s(%s%srun%s);", where, macro[l->kind], l->kernel ? l->kernel->name : "", l->kernel ? ", " : "", list);
+    return text(o, "%s%s(%s%srun%s);", where, macro[l->kind], l->kernel ? l->kernel->name : "", l->kernel ? ", " : "", list);
 }
+
+static void emit_call(const Out *o, const Launch *l) { line(o, "%s", call_text(o, l)); }
 
 static const Launch *emit_run(Out *o, const Launch *l);
 
@@ -183,6 +185,15 @@ static const Launch *emit_launch(Out *o, const Launch *l)
 }
 
 void emit_one_launch(Out *o, const Launch *l) { emit_launch(o, l); }
+
+const char *launch_alone(Out *o, const Launches *list)
+{
+    const Launch *l = list->first;
+    const bool plain = l && !l->next && l->when == ALWAYS && !l->stands_in &&
+                       (l->kind == LAUNCH_TEAM || l->kind == LAUNCH_ONCE || l->kind == LAUNCH_EACH || l->kind == LAUNCH_MISSING);
+    const Out sizes = launching(o);
+    return plain ? call_text(&sizes, l) : NULL;
+}
 
 // ---- conditions ----
 

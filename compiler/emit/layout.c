@@ -55,15 +55,6 @@ void page_close(Page *p)
     piece_close(p);
 }
 
-void page_turn(Page *p, FILE *to)
-{
-    if (p->open) abort();
-    finish_line(p);
-    piece_close(p);
-    p->to = to;
-    piece_open(p);
-}
-
 // ---- lines ----
 
 static void write_part(const Out *o, const char *format, va_list ap, const char *end)

@@ -76,7 +76,6 @@ typedef struct Out {
 #define PRINTS(k) __attribute__((format(printf, k, k + 1)))
 
 Page *page_new(Arena *a, FILE *to, bool plain);
-void page_turn(Page *p, FILE *to);                           // what follows is written there
 void page_close(Page *p);                                    // all of it is written
 void line(const Out *o, const char *format, ...) PRINTS(2);  // one line, indented, or the rest of one
 void part(const Out *o, const char *format, ...) PRINTS(2);  // of a line that goes on

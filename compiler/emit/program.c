@@ -2,7 +2,8 @@
 //
 //   part 1   the model: data, unknowns, definitions              part 3   instead of these, HMC: log density and gradient
 //   part 2   the Gibbs updates, a kernel or more for each        part 4   the log joint density, and what is computed for the draws
-//   part 5   what runs these: the sweep, launches, checks, tables; a file of its own on request
+//   then     checks and sums of data, launches, tables for the runtime; a file of its own on request
+//   part 5   the sweep
 //
 // Needs: a Program, complete (kernel/complete.c).     Gives: CUDA C text that includes runtime/device/gm.h. Nothing is decided here.
 #include <string.h>
@@ -146,7 +147,7 @@ static const char *const titles[PARTS] = {[PART_MODEL] = "the model",
                                           [PART_GIBBS] = "the Gibbs updates",
                                           [PART_HMC] = "Hamiltonian Monte Carlo: log density and gradient",
                                           [PART_DENSITY] = "the log joint density, and what is computed for the draws",
-                                          [PART_TABLES] = "what runs these: the sweep, launches, checks, tables"};
+                                          [PART_TABLES] = "checks and sums of data, launches, tables for the runtime"};
 
 static void emit_title(const Out *o, int number, const char *title)
 {
@@ -184,8 +185,8 @@ static int emit_mathematics(Out *o, const Program *p)
     return number;
 }
 
-// The description of the model for the runtime: tables, and the members of gm_model that these and the functions of the host are.
-static void emit_model(Out *o, const Program *p, const char *source)
+// Tables that describe the model to the runtime. Returns the members of gm_model that these and the functions of the host are.
+static const char *emit_model(Out *o, const Program *p)
 {
     const char *members = emit_tables(o, p);
     members = text(o, "%s%s", members, emit_factors(o, p));
@@ -197,20 +198,31 @@ static void emit_model(Out *o, const Program *p, const char *source)
     const int cost = emit_prices(o, p);
     if (emit_selections(o, p))
         members = text(o, "%s, .selections = selections, .n_selections = (int)(sizeof selections / sizeof *selections)", members);
-    members = text(o, "%s%s, .cost = cost_%d", host_members(o, p), members, cost);  // each begins with a comma
-    line(o, "GM_MODEL(\"%s\", \"%s\", %d, %d, %d,", p->g->model->name ? p->g->model->name : "model", source_name(o->arena, source),
-         p->ndata, p->nstate, p->nupdates);
-    line(o, "         %s)", members + 2);
+    return text(o, "%s%s, .cost = cost_%d", host_members(o, p), members, cost);  // each begins with a comma
 }
 
-static void emit_for_runtime(Out *o, const Program *p, const char *source)
+static const char *emit_for_runtime(Out *o, const Program *p)
 {
     emit_kernels_of(o, p, PART_TABLES);
     directive(o, "#ifndef __CUDACC_RTC__       // what follows runs on the host");
     blank(o);
     emit_kernels_of(o, p, PART_FORWARD);
     emit_host(o, p);
-    emit_model(o, p, source);
+    const char *members = emit_model(o, p);
+    blank(o);
+    directive(o, "#endif");
+    return members;
+}
+
+static void emit_last(Out *o, const Program *p, const char *source, int number, const char *members)
+{
+    emit_title(o, number, "the sweep");
+    directive(o, "#ifndef __CUDACC_RTC__       // it runs on the host, which launches kernels");
+    blank(o);
+    emit_sweep(o, p);
+    line(o, "GM_MODEL(\"%s\", \"%s\", %d, %d, %d,", p->g->model->name ? p->g->model->name : "model", source_name(o->arena, source),
+         p->ndata, p->nstate, p->nupdates);
+    line(o, "         %s)", members + 2);
     blank(o);
     directive(o, "#endif");
 }
@@ -222,16 +234,21 @@ void emit_program(FILE *to, FILE *tables, const char *tables_name, const Program
     Out out = {.program = p, .g = p->g, .arena = p->g->arena, .page = page_new(p->g->arena, to, false), .scope = &scope, .real = &real},
         *o = &out;
     emit_banner(o, p, source);
-    const int parts = emit_mathematics(o, p);
+    int parts = emit_mathematics(o, p);
+    Page *page = out.page;
     if (tables) {
         directive(o, "#include \"%s\"      // %s", tables_name, titles[PART_TABLES]);
-        page_turn(out.page, tables);
-        line(o, "// %s -- %s of the program that includes it: launches, sums and checks of data, tables.", tables_name,
-             titles[PART_TABLES]);
         blank(o);
-    } else emit_title(o, parts + 1, titles[PART_TABLES]);
-    emit_for_runtime(o, p, source);
-    page_close(out.page);
+        out.page = page_new(p->g->arena, tables, false);
+        line(o, "// %s -- of the program that includes it: %s.", tables_name, titles[PART_TABLES]);
+        blank(o);
+    } else emit_title(o, ++parts, titles[PART_TABLES]);
+    const char *members = emit_for_runtime(o, p);
+    if (tables) page_close(out.page);
+    else blank(o);
+    out.page = page;
+    emit_last(o, p, source, parts + 1, members);
+    page_close(page);
 }
 
 // The kernels of the sweep and of what follows it, alone: the comment above each, and its name.

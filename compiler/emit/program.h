@@ -7,6 +7,7 @@
 
 void emit_launches(Out *o, const Launches *list);
 void emit_one_launch(Out *o, const Launch *l);         // in no block of its own
+const char *launch_alone(Out *o, const Launches *list);  // the one launch of the list; NULL: there are more, or conditions
 const char *work_text(const Out *o, const Kernel *k);  // how many iterations its loops have
 Out launching(const Out *o);                           // for sizes of launches
 void emit_data(const Out *o);                          // the data of a run, as d
@@ -15,7 +16,8 @@ void emit_data(const Out *o);                          // the data of a run, as 
 
 bool has_function(const UpdateCode *s);                    // whether an update has a function that launches its kernels: there are several
 void emit_update(Out *o, const UpdateCode *s);             // this function
-void emit_host(Out *o, const Program *p);                  // the sweep, and what the host launches before and after it
+void emit_host(Out *o, const Program *p);                  // what the host launches before and after the sweep, and for HMC
+void emit_sweep(Out *o, const Program *p);                 // the functions of the Gibbs updates, and the sweep that makes them
 const char *host_members(const Out *o, const Program *p);  // the members of gm_model that this gives
 
 // ---- tables.c ----

@@ -317,10 +317,14 @@ static const char *as_real(const Out *o, const Expr *e)
     return ex_is_integer(e) ? text(o, "(wide)%s", expr_c(o, e, TIGHT)) : expr_c(o, e, LOOSE);
 }
 
+static Text turned_sum(const Out *o, const Expr *e);
+static bool keeps_sign(const Expr *e, const void *o);
+
 static Text power(const Out *o, const Expr *base, double r)
 {
     if (r == 1) return expr_text(o, base);
-    if (r == 2) return tight(text(o, "square(%s)", expr_c(o, base, LOOSE)));
+    const bool turn = ex_backward(base) && !keeps_sign(base, o);
+    if (r == 2) return tight(text(o, "square(%s)", turn ? turned_sum(o, base).c : expr_c(o, base, LOOSE)));
     if (r == 3) return tight(text(o, "cube(%s)", expr_c(o, base, LOOSE)));
     if (r == 0.5) return tight(text(o, "sqrt(%s)", as_real(o, base)));
     const char *exponent = text(o, r == floor(r) && fabs(r) < LONG_NUMBER ? "%s.0" : "%s", number_c(o, r));
@@ -354,10 +358,38 @@ static void replace(const Out *o, Growing *g, const char *by)
     append(o, g, by);
 }
 
+// A sum times -1, term by term; the first of those without a minus comes first.
+static Text turned_sum(const Out *o, const Expr *e)
+{
+    Growing all = {0};
+    int first = 0;
+    Text *t = NEW_N(o->arena, Text, e->nargs);
+    for (int i = 0; i < e->nargs; i++) {
+        t[i] = expr_text(o, e->args[i]);
+        if (t[i].level < ADDITIVE) t[i] = tight(text(o, "(%s)", t[i].c));
+        t[i] = t[i].minus ? (Text){t[i].c + 1, MULTIPLICATIVE, false} : (Text){text(o, "-%s", t[i].c), MULTIPLICATIVE, true};
+        if (t[first].minus && !t[i].minus) first = i;
+    }
+    append(o, &all, t[first].c);
+    for (int i = 0; i < e->nargs; i++) {
+        if (i == first) continue;
+        append(o, &all, t[i].minus ? " - " : " + ");
+        append(o, &all, t[i].c + t[i].minus);
+    }
+    return (Text){grown(o, &all), ADDITIVE, false};
+}
+
+// What a name stands for keeps its sign, and so does what counts.
+static bool keeps_sign(const Expr *e, const void *o) { return scope_find(((const Out *)o)->scope, e) || ex_is_integer(e); }
+
 static Text product(const Out *o, const Expr *e)
 {
     const char *first = NULL;
     Growing all = {0};
+    const Var *other = scope_find_negative(o->scope, e);
+    if (other) return (Text){text(o, "-%s", other->name), MULTIPLICATIVE, true};
+    bool *turn = NEW_N(o->arena, bool, e->nargs + 1);
+    const bool odd = ex_turned(e, turn, keeps_sign, o) % 2;
     int absorbed = 0, times = 0;
     bool minus = false;
     const Expr *leading = NULL;  // the first factor
@@ -368,10 +400,10 @@ static Text product(const Out *o, const Expr *e)
         const char *t;
         if (f->kind == EX_NUM) {
             const Text n = number_text(o, f->number);
-            minus = n.minus;
+            minus = n.minus != odd;
             if (fabs(f->number) == 1) continue;
-            t = n.c + minus;
-        } else t = expr_c(o, f, MULTIPLICATIVE + (f->kind == EX_MUL));
+            t = n.c + n.minus;
+        } else t = turn[i] ? paren(o, turned_sum(o, f), TIGHT) : expr_c(o, f, MULTIPLICATIVE + (f->kind == EX_MUL));
         if (!first) {
             first = t;
             leading = f;

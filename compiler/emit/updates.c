@@ -101,10 +101,22 @@ static const char *update_row(const Out *o, const UpdateCode *code)
 
 bool has_function(const UpdateCode *s) { return !one_kernel(s); }
 
+static bool by_gradients(const UpdateCode *s) { return s->update->kind == UPDATE_NUTS; }
+
+// Its function is one line.
+static bool is_alone(Out *o, const UpdateCode *s)
+{
+    return !s->density.first && !s->jacobian.first && !(s->update->joined && s->update->joined->where) && launch_alone(o, &s->launches);
+}
+
 void emit_update(Out *o, const UpdateCode *s)
 {
     if (s->density.first) emit_stage(o, s->density_name, "", &s->density);
     if (s->jacobian.first) emit_stage(o, s->jacobian_name, "", &s->jacobian);
+    if (is_alone(o, s)) {
+        line(o, "static void %s(GmRun *run) { %s }", s->function, launch_alone(o, &s->launches));
+        return;
+    }
     FUNCTION("static void %s(GmRun *run)", s->function)
     {
         emit_where_joined(o, s->update);
@@ -114,9 +126,20 @@ void emit_update(Out *o, const UpdateCode *s)
 
 static void emit_updates(Out *o, const Program *p)
 {
-    for (int i = 0; i < p->nupdates; i++)
-        if (has_function(&p->updates[i])) emit_update(o, &p->updates[i]);
-    line(o, "// What each update draws, and the function that launches its kernels.");
+    bool row = false;  // of functions of one line
+    for (int i = 0; i < p->nupdates; i++) {
+        const UpdateCode *s = &p->updates[i];
+        if (!has_function(s) || by_gradients(s)) continue;
+        const bool alone = is_alone(o, s);
+        if (row && !alone) blank(o);
+        emit_update(o, s);
+        row = alone;
+    }
+    if (row) blank(o);
+    bool selects = false;
+    for (int i = 0; i < p->nupdates; i++) selects |= p->updates[i].update->when == WITH_GRADIENTS;
+    line(o, "// What each update draws, and the function that launches its kernels.%s",
+         selects ? " NUTS is WITH_GRADIENTS; in its place are those WITHOUT." : "");
     ENDING("};", "static const GmUpdate updates[] =")
     {
         for (int i = 0; i < p->nupdates; i++) line(o, "%s,", update_row(o, &p->updates[i]));
@@ -165,8 +188,9 @@ static int emit_updates_from(Out *o, const Program *p, int i)
     return next;
 }
 
-static void emit_sweep(Out *o, const Program *p)
+void emit_sweep(Out *o, const Program *p)
 {
+    emit_updates(o, p);
     bool keeps = false;
     for (int i = 0; i < p->nupdates; i++) keeps |= p->updates[i].made.first != NULL;
     const int first = o->g->method == METHOD_EM ? emit_expect(o, p) : 0;
@@ -246,8 +270,8 @@ static void emit_forward(Out *o, const Program *p)
 void emit_host(Out *o, const Program *p)
 {
     emit_row_sizes(o, p);
-    emit_updates(o, p);
-    emit_sweep(o, p);
+    for (int i = 0; i < p->nupdates; i++)
+        if (has_function(&p->updates[i]) && by_gradients(&p->updates[i])) emit_update(o, &p->updates[i]);
     emit_setup(o, p);
     emit_derive(o, p);
     if (p->restore.first) {

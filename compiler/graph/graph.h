@@ -111,6 +111,7 @@ struct Var {
     Var *part_of;          // VAR_PART: that vector
     int part_at;           // and which element of it, from 0
     bool partial;          // not all elements are drawn: others are computed for the draws, or do not exist
+    const char *called[MAX_RANK];  // what loops of the model call its subscripts (terms/reads.c); NULL: no loop names one
     Index *own[MAX_RANK];  // parameters and latents: elements v[own...] have a statement
     Expr *exists;          // if this is true; NULL: all have one. find_domains fills both
     // predicted or a series, but not written to the draws: which component of a mixture is drawn, messages along a chain

@@ -138,10 +138,9 @@ static bool take_sums(Lower *p, BlockTerm *t, Subs *s)
         for (int i = 0; i < keys.n; i++) seen |= keys.key[i] == s->at[k];
         if (seen) continue;
         if (keys.n == MAX_RANK) return false;
-        static const char *const names[] = {"a", "b", "c", "e", "f", "g"};
         keys.key[keys.n] = s->at[k];
         keys.extent[keys.n] = s->extent[k];
-        fresh[keys.n] = index_new(intern(names[keys.n]), ex_num(1), s->extent[k]);
+        fresh[keys.n] = index_of_key(p, index_written(s->at[k]), s->extent[k], fresh, keys.n);
         keys.at[keys.n] = ex_index(fresh[keys.n]);
         plain += s->at[k]->kind == EX_INDEX;
         keys.n++;

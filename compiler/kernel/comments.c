@@ -29,8 +29,8 @@ const char *loops_over(Lower *p, const Loops *l)
     return over;
 }
 
-enum { WIDTH = 150, MOST_LINES = 12 };       // of the comment above a kernel; --explain prints all of it
-enum { COLUMNS = 140, LEAST_COLUMNS = 70 };  // of a line, after which it goes on in the next one
+enum { WIDTH = 150, LONGEST = 400, MOST_LINES = 12 };  // of the comment above a kernel; --explain prints all of it
+enum { COLUMNS = 140, LEAST_COLUMNS = 70 };             // of a line, after which it goes on in the next one
 
 // Where a line of a comment ends: behind a comma, before a sign, in a gap; else at any space.
 static int end_of_line(const char *s, int room)
@@ -63,6 +63,13 @@ void note(Lower *p, const char *format, ...)
 }
 
 const char *cut_line(Lower *p, const char *line) { return strlen(line) <= WIDTH ? line : words(p, "%.*s...", WIDTH - 3, line); }
+
+// A line that note() wraps: of what is longer than a few lines it says so.
+static const char *cut_lines(Lower *p, const char *line)
+{
+    if (strlen(line) <= LONGEST) return line;
+    return words(p, "%.*s ... all of it: gmc --explain", end_of_line(line, LONGEST - 30), line);
+}
 
 static const Augmentation *rule_that_brought(const Graph *g, const Var *v)
 {
@@ -158,7 +165,7 @@ void comment_update(Lower *p, const Update *s)
     if (s->kind == UPDATE_NUTS) {
         note(p, "%s%s     %s", d->what, d->is, line_of(p, s->span));
         note(p, "  %s", because);
-        note(p, "  the log density of %s, in which constants do not count; that of the coordinates q has log |dx/dq| besides", d->subject);
+        note(p, "  the log density of %s, but for constants; that of their coordinates has the log Jacobian besides", d->subject);
     } else
         note(p, "%s | rest%s%s%s%s%s     %s", d->what, *d->is == ':' ? "" : " ", d->is, because ? density ? ", because " : "     " : "",
              because ? because : "", more, line_of(p, s->span));
@@ -172,7 +179,7 @@ void comment_update(Lower *p, const Update *s)
             note(p, "  and %d lines more: gmc --explain", d->n - i);
             break;
         }
-        note(p, "  %s", cut_line(p, d->line[i]));
+        note(p, "  %s", cut_lines(p, d->line[i]));
     }
     const Distribution *law = d->drawn.dist && s->kind == UPDATE_EXACT ? library_distribution(p->g->stdlib, intern(d->drawn.dist)) : NULL;
     if (law && law->meaning && once(p, law->name)) note(p, "  %s: %s", law->name, meaning_of(p->g, law, d->drawn.nargs, d->drawn.args));

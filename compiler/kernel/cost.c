@@ -237,7 +237,7 @@ static void count_expr(Counter *k, Expr *e, Cost *to)
     case EX_ARRAY: {
         const bool sum = e->kind == EX_REDUCE;
         Expr *lo = sum ? e->args[0] : ex_num(1), *hi = e->args[sum];
-        Index *j = index_new(e->index->name, lo, hi);
+        Index *j = index_new(ex_index_called(e), lo, hi);
         Cost body = none();
         count_expr(k, ex_open(e, j), &body);
         if (sum) operate(&body, ex_num(1));
@@ -889,7 +889,7 @@ static Expr *by_sizes(Expr *e)
     case EX_REDUCE: {
         if (e->fn != FN_sum) return by_sizes(e->args[1]);
         Expr *lo = by_sizes(e->args[0]), *hi = by_sizes(e->args[1]), *middle = ex_mul2(ex_num(0.5), ex_add2(lo, hi));
-        Index *j = index_new(e->index->name, e->args[0], e->args[1]);
+        Index *j = index_new(ex_index_called(e), e->args[0], e->args[1]);
         return ex_mul2(by_sizes(ex_replace_index(ex_open(e, j), j, middle)), rows_of(lo, hi));
     }
     case EX_CALL:

@@ -20,7 +20,7 @@ static Expr *relevant(Expr *e, const Conditional *c)
         return keep;
     }
     if (e->kind == EX_REDUCE && e->fn == FN_sum && !reads_tried(e->args[0], c) && !reads_tried(e->args[1], c)) {
-        Index *j = index_new(e->index->name, e->args[0], e->args[1]);
+        Index *j = index_new(ex_index_called(e), e->args[0], e->args[1]);
         return ex_reduce("sum", j, j->lo, j->hi, relevant(ex_open(e, j), c));
     }
     return e;

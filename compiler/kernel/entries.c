@@ -69,7 +69,7 @@ void put_entry(Lower *p, const BlockPlace *b, const BlockTerm *t, bool mirrored,
 }
 
 // Keys of a term: the different subscripts that vary with its loops.
-static bool term_keys(const BlockTerm *t, Keys *keys, Index **fresh)
+static bool term_keys(Lower *p, const BlockTerm *t, Keys *keys, Index **fresh)
 {
     *keys = (Keys){0};
     for (int r = 0; r < t->degree; r++)
@@ -80,10 +80,9 @@ static bool term_keys(const BlockTerm *t, Keys *keys, Index **fresh)
             for (int i = 0; i < keys->n; i++) seen |= keys->key[i] == s;
             if (!varies || seen) continue;
             if (keys->n == 4) return false;
-            static const char *const names[] = {"a", "b", "c", "e"};
             keys->key[keys->n] = s;
             keys->extent[keys->n] = t->ref[r]->var->dim[k];
-            fresh[keys->n] = index_new(intern(names[keys->n]), ex_num(1), keys->extent[keys->n]);
+            fresh[keys->n] = index_of_key(p, t->ref[r]->var->called[k], keys->extent[keys->n], fresh, keys->n);
             keys->at[keys->n] = ex_index(fresh[keys->n]);
             keys->n++;
         }
@@ -181,7 +180,7 @@ static BlockTerm summed_before(Lower *p, const BlockPlace *b, const BlockTerm *t
     Keys keys = {0};
     Index *fresh[4];
     BlockTerm own = *t;
-    bool sums = worth_a_table(b, t) && term_keys(t, &keys, fresh);
+    bool sums = worth_a_table(b, t) && term_keys(p, t, &keys, fresh);
     int plain = 0;
     for (int i = 0; i < keys.n; i++) plain += keys.key[i]->kind == EX_INDEX;
     if (sums && !(plain == keys.n && keys.n == t->loops.n)) {  // there is something to sum

@@ -244,7 +244,6 @@ void lower_keyed(Lower *p)
 bool hoisted_by_key(Lower *p, const Loops *l, int n, Expr *const *target, Expr *const *extent, Expr *value, Loops *places, Expr **at,
                     Expr **out)
 {
-    static const char *const names[] = {"a", "b", "c", "e"};
     Keys keys = {0};
     if ((!has_drawn_key(n, target) && !reads_weights(value)) || n > 4) return false;
     *places = (Loops){0};
@@ -254,7 +253,7 @@ bool hoisted_by_key(Lower *p, const Loops *l, int n, Expr *const *target, Expr *
         at[k] = target[k];
         if (!varies(target[k], l)) continue;
         if (seen == keys.n) {
-            Index *i = index_new(intern(names[keys.n]), ex_num(1), extent[k]);
+            Index *i = index_of_key(p, index_written(target[k]), extent[k], places->index, keys.n);
             keys.key[keys.n] = target[k];
             keys.extent[keys.n] = extent[k];
             keys.at[keys.n++] = ex_index(places->index[places->n++] = i);

@@ -67,3 +67,16 @@ Expr *instances(const Loops *p)
     for (int i = 0; i < p->n; i++) n = ex_mul2(n, p->index[i]->hi);
     return n;
 }
+
+// An index in place of a key, which the model calls so; NULL: by no name. Two keys of one name get a number.
+Index *index_of_key(Lower *p, const char *called, Expr *extent, Index *const *before, int n)
+{
+    static const char *const names[] = {"a", "b", "c", "e", "f", "g"};
+    const char *base = called ? called : intern(names[n]), *name = base;
+    for (int i = 0, number = 2; i < n; i++)
+        if (before[i]->name == name) {
+            name = intern(arena_printf(p->g->arena, "%s%d", base, number++));
+            i = -1;
+        }
+    return index_new(name, ex_num(1), extent);
+}

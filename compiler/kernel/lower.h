@@ -142,6 +142,7 @@ bool free_index(const Expr *e);                 // it has the index of a loop ar
 Expr *instances(const Loops *p);                // how many there are of plates from 1, whose ranges do not depend on each other
 Count iterations_of_loops(const Loops *l);      // as far as that is a product
 void note_count(Lower *p, Kernel *k, Count c);  // a loop of the kernel that a team shares has so many iterations
+Index *index_of_key(Lower *p, const char *called, Expr *extent, Index *const *before, int n);  // in place of a key of a statistic
 
 // ---- launch.c: launches in the making ----
 

@@ -250,7 +250,7 @@ static Expr *take_groups(Taking *t, const Expr *e, Expr **scale)
 static Expr *take_sum(Taking *t, Expr *e, Expr **scale)
 {
     if (t->n == MAX_LOOPS || reads(t, e->args[0]) || reads(t, e->args[1])) return e;
-    Index *j = index_new(e->index->name, e->args[0], e->args[1]);
+    Index *j = index_new(ex_index_called(e), e->args[0], e->args[1]);
     t->around[t->n++] = j;
     Expr *body = ex_open(e, j);
     const bool sums = t->sums;

@@ -17,6 +17,9 @@
 
 typedef enum { BY_LANE, BY_CREW_OF_LANES, BY_ALL_LANES } Who;  // who runs what is written here: sums are shared among them
 
+// It, or a product that it is -1 times, has a name.
+static bool is_known(const Scope *s, const Expr *e) { return scope_find(s, e) || scope_find_negative(s, e); }
+
 typedef struct Walk {
     Lower *p;
     Arena *a;
@@ -168,7 +171,7 @@ static Look outer_sum(const Expr *e, void *with)
     if (e->kind == EX_CALL && (e->fn == FN_if_else || e->fn == FN_AND || e->fn == FN_OR)) return SKIP;
     if (e->kind != EX_REDUCE || e->loose || e->fn != FN_sum || !ex_is_num(e->args[0], 1) || indices_held(o->inner.over, e->args[1]))
         return LOOK;
-    o->index = index_new(e->index->name, e->args[0], e->args[1]);
+    o->index = index_new(ex_index_called(e), e->args[0], e->args[1]);
     o->opened = ex_open(e, o->index);
     o->inner.own = o->index;
     if (!ex_find(o->opened, inner_sum, &o->inner)) return LOOK;
@@ -363,7 +366,7 @@ static void note_terms(const Walk *w, Index *i, const Expr *value)
 {
     Within s = {.w = w};
     Loops l = {.n = 1, .index = {i}};
-    if (ex_find(value, sum_within, &s)) l.index[l.n++] = index_new(s.sum->index->name, s.sum->args[0], s.sum->args[1]);
+    if (ex_find(value, sum_within, &s)) l.index[l.n++] = index_new(ex_index_called(s.sum), s.sum->args[0], s.sum->args[1]);
     note_count(w->p, w->kernel, iterations_of_loops(&l));
 }
 
@@ -377,7 +380,7 @@ static void need_sum(Walk *w, Expr *e)
         let(w, e, total, held);
         return;
     }
-    Index *i = index_new(e->index->name, e->args[0], e->args[1]);
+    Index *i = index_new(ex_index_called(e), e->args[0], e->args[1]);
     Expr *value = ex_open(e, i);
     const Loops over = {.n = 1, .index = {i}};
     keep_outside(w, value, &over, NULL);
@@ -418,7 +421,7 @@ enum { LONGEST = 2000 };
 static Look statement(const Expr *e, void *with)
 {
     const Walk *w = with;
-    if (e->nargs && scope_find(&w->scope, e)) return SKIP;
+    if (e->nargs && is_known(&w->scope, e)) return SKIP;
     return e->size > LONGEST || e->kind == EX_REDUCE || e->kind == EX_AT || (e->kind == EX_CALL && e->fn == FN_log_determinant) ? FOUND
                                                                                                                                 : LOOK;
 }
@@ -451,7 +454,7 @@ static void need_parts(Walk *w, Expr *e);
 
 static void need(Walk *w, Expr *e)
 {
-    if (e->nargs == 0 || scope_find(&w->scope, e)) return;
+    if (e->nargs == 0 || is_known(&w->scope, e)) return;
     need_parts(w, e);
     if (statistic_mean(e) && !w->p->g->lesson && !e->loose) {  // it is read again and again where data may be missing
         let(w, e, named(w, "c", e), e);
@@ -571,7 +574,7 @@ static Look test_chosen(const Expr *e, void *with)
 // a choice only the condition; but sites of a series choose by the element, and have the same parts again and again.
 static void keep(Walk *w, Expr *e, const Loops *inner, const Var *moving, uint64_t walk)
 {
-    if (e->nargs == 0 || e->kept == walk || scope_find(&w->scope, e)) return;
+    if (e->nargs == 0 || e->kept == walk || is_known(&w->scope, e)) return;
     e->kept = walk;
     const bool statements = w->statements || w->p->g->lesson;
     if (worth_naming(e) && !(statements && !needs_statements(w, e)) && !(w->chosen && ex_find(e, test_chosen, NULL)) &&
@@ -672,7 +675,7 @@ static bool steady(const Steady *s, Expr *e)
 
 static void keep_matrices_of(const Steady *s, Expr *e, uint64_t walk)
 {
-    if (e->nargs == 0 || e->kept == walk || scope_find(&s->w->scope, e)) return;
+    if (e->nargs == 0 || e->kept == walk || is_known(&s->w->scope, e)) return;
     e->kept = walk;
     if (e->kind == EX_CALL && (e->fn == FN_if_else || e->fn == FN_AND || e->fn == FN_OR)) return;  // may not be safe to compute
     if (e->kind == EX_AT && steady(s, e->args[0])) {

@@ -49,7 +49,7 @@ static Look test_not_made(const Expr *e, void *j)
 
 static bool made_product(Lower *p, const Kernel *kernel, const Expr *e, Product *out, Expr **row)
 {
-    Index *j = index_new(e->index->name, e->args[0], e->args[1]);
+    Index *j = index_new(ex_index_called(e), e->args[0], e->args[1]);
     const Expr *body = ex_open(e, j);
     Expr *rest = ex_num(1);
     *row = NULL;

@@ -40,7 +40,7 @@ static bool coefficients_of(const Lower *p, const Expr *e, const Index *j, Produ
 bool product_of(const Lower *p, const Expr *e, Product *out, Expr **row, Expr **column)
 {
     if (e->kind != EX_REDUCE || e->fn != FN_sum) return false;
-    Index *j = index_new(e->index->name, e->args[0], e->args[1]);
+    Index *j = index_new(ex_index_called(e), e->args[0], e->args[1]);
     const Expr *body = ex_open(e, j);
     if (body->kind != EX_MUL || body->nargs != 2) return false;
     for (int k = 0; k < 2; k++) {

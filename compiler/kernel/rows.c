@@ -50,7 +50,7 @@ static Look test_dot(const Expr *e, void *with)
     Index *row = ((Dot *)with)->row;
     if (!e->indices) return SKIP;
     if (e->kind == EX_REDUCE && e->fn == FN_sum) {
-        Index *j = index_new(e->index->name, e->args[0], e->args[1]);
+        Index *j = index_new(ex_index_called(e), e->args[0], e->args[1]);
         Expr *body = ex_open(e, j);
         Var *matrix = NULL;
         Expr *rest = without_matrix(((Dot *)with)->p, body, row, j, &matrix);

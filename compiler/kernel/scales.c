@@ -66,10 +66,13 @@ void lower_scales(Lower *p, const Update *s, UpdateCode *code, Launch **own)
     code->collapsed = k;
     Var *lp = local_new(p->g->arena, "lp");
     put_let(p, NULL, lp, ex_num(0), "wide")->let.grows = true;
+    int sums = 0;
+    for (int i = 0; i < of->nfactors; i++) sums += of->factor[i]->plates.n > 0;
     for (int i = 0; i < of->nfactors; i++) {
         const Factor *f = of->factor[i];
         const Loops l = f->plates;
         Expr *e = terms_in(f->log_density, of);
+        if (sums > 1) put(p, NODE_COMMENT)->text.lines = factor_text(p, f);
         const Keys none = {0};
         Expr *sum = l.n ? hoist_sum(&p->statistics, &none, &l, e) : NULL;
         k->by_one |= needs_own_array(e, &l);

@@ -9,6 +9,18 @@ const Var *scope_find(const Scope *s, const Expr *e)
     return NULL;
 }
 
+const Var *scope_find_negative(const Scope *s, const Expr *e)
+{
+    if (e->kind != EX_MUL || e->nargs < 3 || !ex_is_num(e->args[0], -1)) return NULL;
+    for (int i = s->n - 1; i >= 0; i--) {
+        const Expr *key = s->known[i].key;
+        if (key && key->kind == EX_MUL && key->nargs == e->nargs - 1 &&
+            memcmp(key->args, e->args + 1, sizeof *key->args * (size_t)key->nargs) == 0)
+            return s->known[i].local;
+    }
+    return NULL;
+}
+
 void scope_know(Scope *s, const Expr *e, const Var *local)
 {
     if (s->n == s->size) {

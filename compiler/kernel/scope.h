@@ -18,6 +18,7 @@ typedef struct Scope {
 } Scope;
 
 const Var *scope_find(const Scope *s, const Expr *e);  // or NULL
+const Var *scope_find_negative(const Scope *s, const Expr *e);  // of a product, where e is -1 times that; or NULL
 void scope_know(Scope *s, const Expr *e, const Var *local);
 void scope_leave(Scope *s, int n);               // back to n names
 void scope_written(Scope *s, const Node *list);  // what the nodes write has changed

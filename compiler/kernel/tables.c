@@ -404,7 +404,7 @@ static Expr *matrices_apart(Tables *t, Table *of, Expr *e)
         return e->kind == EX_ADD ? ex_add(e->nargs, args) : e->kind == EX_MUL ? ex_mul(e->nargs, args) : ex_call(e->name, e->nargs, args);
     case EX_POW: return ex_pow(matrices_apart(t, of, e->args[0]), e->number);
     case EX_REDUCE: {
-        Index *j = index_new(e->index->name, e->args[0], e->args[1]);
+        Index *j = index_new(ex_index_called(e), e->args[0], e->args[1]);
         return ex_reduce(e->name, j, e->args[0], e->args[1], matrices_apart(t, of, ex_open(e, j)));
     }
     case EX_NUM:
@@ -540,7 +540,7 @@ static bool quadratic(Expr *e, Quadratic *q)
 {
     Expr *inner, *at;
     if (!is_sum(e, NULL)) return false;
-    Index *l = index_new(e->index->name, e->args[0], e->args[1]);
+    Index *l = index_new(ex_index_called(e), e->args[0], e->args[1]);
     Expr *a = without(ex_open(e, l), is_sum, NULL, &inner);
     if (!inner || inner->args[1] != e->args[1]) return false;
     Index *j = index_new("j", inner->args[0], inner->args[1]);
@@ -638,7 +638,7 @@ static Expr *taken(Tables *t, Expr *e)
         Expr *squares = take_quadratic(t, e);
         if (squares) return squares;
         if (t->nsums == MAX_LOOPS || (e->fn != FN_sum && e->fn != FN_log_sum_exp)) return e;
-        Index *j = index_new(e->index->name, e->args[0], e->args[1]);
+        Index *j = index_new(ex_index_called(e), e->args[0], e->args[1]);
         Expr *open = ex_open(e, j);
         const Map outside = t->taken;
         t->taken = (Map){0};

@@ -42,7 +42,7 @@ static Expr *without_constants(Expr *e, const Var *v)
         return sum;
     }
     if (e->kind == EX_REDUCE && strcmp(e->name, "sum") == 0) {
-        Index *i = index_new(e->index->name, e->args[0], e->args[1]);
+        Index *i = index_new(ex_index_called(e), e->args[0], e->args[1]);
         Expr *body = ex_open(e, i), *rest = without_constants(body, v);
         return !rest || rest == body ? e : ex_reduce("sum", i, e->args[0], e->args[1], rest);
     }
@@ -390,7 +390,8 @@ static void derive(Writing *w, Derivation *d)
                                     says->drawn.dist ? "Nothing else depends on it: its own distribution."
                                                      : "No family is recognised: this density is drawn from as it stands.");
     if (u->kind == UPDATE_NUTS)
-        draw->words = "Trajectories follow the gradient of the log density of the unconstrained coordinates: this one, and log |dx/dq|.";
+        draw->words =
+            "Trajectories follow the gradient of the log density of the unconstrained coordinates: this one, and the log Jacobian.";
     if (u->kind == UPDATE_ENUM || u->kind == UPDATE_PAIR) draw->words = "Finitely many values: each is weighed by this density.";
     if (!d->law) {
         const Formula *what = u->nblock == 1 && c ? formula_of(t, c->current) : block_formula(w, u);
@@ -715,7 +716,7 @@ Pages *pages_new(const Program *program, const char *path)
     Graph *g = (Graph *)program->g;  // formulas make expressions, nothing else
     Pages *p = NEW(g->arena, Pages);
     *p = (Pages){.program = program, .g = g, .arena = g->arena, .file = source_name(g->arena, path), .nderivations = program->nupdates};
-    p->title = g->model->name ? g->model->name : p->file;
+    p->title = g->model->name && strcmp(g->model->name, "model") != 0 ? g->model->name : p->file;  // a model without a name is called so
     p->derivation = NEW_N(p->arena, Derivation, p->nderivations);
     for (int i = 0; i < p->nderivations; i++) derivation_make(p, &p->derivation[i], &program->updates[i], i + 1);
     p->unknown = NEW_N(p->arena, Unknown, g->nvars);

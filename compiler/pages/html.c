@@ -131,7 +131,8 @@ static void model(const HtmlPage *h)
         int to = k + 1 < s->nlines ? s->line[k + 1] - 1 : (int)s->size;
         if (s->line[k] == to && k + 1 == s->nlines) break;  // behind the last end of a line
         if (to > s->line[k] && s->text[to - 1] == '\r') to--;
-        fprintf(out, "<span class=\"row-of-code\" id=\"L%d\"><a class=\"no\" href=\"#L%d\">%d</a>", k + 1, k + 1, k + 1);
+        fprintf(out, "<span class=\"row-of-code\" style=\"--in:%zu\" id=\"L%d\"><a class=\"no\" href=\"#L%d\">%d</a>",
+                strspn(s->text + s->line[k], " "), k + 1, k + 1, k + 1);
         code_line(h, s->text + s->line[k], (size_t)(to - s->line[k]), "#");
         bool any = false;
         for (int i = 0; i < h->p->nderivations; i++) {
@@ -250,6 +251,27 @@ static const char *when_made(const Update *u)
     return u->when == WITHOUT_GRADIENTS ? " *" : "";
 }
 
+// What an update of a joint normal slice samples before it, with the joint normal integrated out.
+static void sweep_before(const HtmlPage *h, const Derivation *d)
+{
+    const Program *p = h->p->program;
+    bool sampled = false;
+    for (int i = 0; i < p->nupdates; i++) sampled |= p->updates[i].update == d->update && p->updates[i].collapsed;
+    if (!sampled) return;
+    const Scales *of = d->update->gaussian.scales;
+    FILE *out = h->out;
+    fprintf(out, "<tr><td><a href=\"#%s\">%s</a></td><td>", d->id, number_of(d));
+    for (int i = 0; i < of->n; i++) {
+        if (i) fputs(", ", out);
+        html_text(out, of->var[i]->name);
+    }
+    fputs("</td><td></td><td>slice sampling<span class=\"note\">, before the joint normal and with it integrated out, on a CPU"
+          "</span></td><td>",
+          out);
+    const int line = span_line(of->var[0]->span);
+    fprintf(out, "<a href=\"#L%d\">%d</a></td></tr>\n", line, line);
+}
+
 static void sweep(const HtmlPage *h)
 {
     FILE *out = h->out;
@@ -259,6 +281,7 @@ static void sweep(const HtmlPage *h)
           out);
     for (int i = 0; i < h->p->nderivations; i++) {
         const Derivation *d = &h->p->derivation[i];
+        sweep_before(h, d);
         fprintf(out, "<tr><td><a href=\"#%s\">%s</a></td><td>", d->id, number_of(d));
         html_text(out, d->subject);
         fputs("</td><td>", out);
@@ -292,8 +315,9 @@ static void code(const HtmlPage *h, const ShownCode *k)
     for (size_t end = text ? strlen(text) : 0; end && text[end - 1] == '\n'; end--) text[end - 1] = 0;
     for (const char *c = text ? text : ""; *c;) {
         const size_t n = strcspn(c, "\n");
+        fprintf(h->out, "<span class=\"l\" style=\"--in:%zu\">", strspn(c, " "));
         code_line(h, c, n, "//");
-        fputc('\n', h->out);
+        fputs("\n</span>", h->out);
         c += n + (c[n] == '\n');
     }
     fputs("</pre></details>\n", h->out);

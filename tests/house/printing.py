@@ -19,6 +19,7 @@ ALLOWED = {
         "number_formula", "number_fraction",     # what a computed number comes from
         # which factor of a product may diverge where another is 0: the normal form (expr.h)
         "ex_absorbed",
+        "ex_backward", "ex_turned",                            # which way round a difference is written
         "ex_positive",                                         # lgamma of what is positive has a form without branches
         "is_data_total", "has_data_total", "is_longest_slice",         # sizes that are sums or ends of data
     },
@@ -26,7 +27,8 @@ ALLOWED = {
         "ex_is_integer", "is_real", "placement_of", "count_dims",      # types and extents
         "function_name", "field_of", "total_number",           # names and numbers of what the program has
         "keeps_rows_of_route", "reads_wild", "each_part",
-        "scope_find", "scope_know", "scope_leave", "scope_wrote", "scope_written",     # which expressions have a name where they stand
+        "scope_find", "scope_find_negative", "scope_know", "scope_leave", "scope_wrote",
+        "scope_written",                                       # which expressions have a name where they stand
     },
 }
 

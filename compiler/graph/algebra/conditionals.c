@@ -94,7 +94,7 @@ static void take_terms(Apart *a, Expr *e, const Loops *p, Expr *times)
     }
     if (e->kind == EX_REDUCE && e->fn == FN_sum && !one && !ex_mentions(e->args[0], a->v) && !ex_mentions(e->args[1], a->v) &&
         p->n < MAX_PLATES) {
-        Index *j = index_new(e->index->name, e->args[0], e->args[1]);
+        Index *j = index_new(ex_index_called(e), e->args[0], e->args[1]);
         Loops more = *p;
         more.index[more.n++] = j;
         take_terms(a, ex_open(e, j), &more, times);
@@ -174,6 +174,30 @@ static Part *in_own_chain(Graph *g, const Conditional *c, Factor *f)
     for (int k = 1; k < c->var->rank; k++) args[k] = ex_index(c->element[k]);
     ref = ex_ref(c->var, c->var->rank, args);
     return whole_factor(g, c, f, &(Mentions){.n = 1, .ref = &ref});
+}
+
+static bool names_loop_left(const Conditional *c, const char *name)
+{
+    for (const Part *p = c->density; p; p = p->next)
+        for (int i = 0; i < p->loops.n; i++)
+            if (strcmp(p->loops.index[i]->name, name) == 0) return true;
+    for (int k = 0; k < c->var->rank; k++)
+        if (strcmp(c->element[k]->name, name) == 0) return true;
+    return false;
+}
+
+// A subscript of the element never has the name of a loop that is left in one of its terms.
+static void name_element_apart(Graph *g, Conditional *c)
+{
+    static const char *const names[] = {"k", "l", "m", "n", "q", "r", "k2", "l2", "m2", "n2", "q2", "r2", "k3"};
+    for (int d = 0; d < c->var->rank; d++) {
+        Index *e = c->element[d];
+        const char *own = e->name;
+        e->name = "";
+        for (size_t k = 0; names_loop_left(c, own) && k < sizeof names / sizeof *names; k++)
+            if (!map_get(&g->taken, intern(names[k]))) own = names[k];
+        e->name = intern(own);
+    }
 }
 
 // What is found about an element while its factors are looked at.
@@ -294,6 +318,7 @@ static Conditional *element_in(Graph *g, Var *v, const Reading enters, bool coll
     }
     if (c->whole)  // every part reads the state then
         for (Part *p = c->density; p; p = p->next) p->value = ex_replace(p->value, c->u, c->current);
+    name_element_apart(g, c);
     find_lattice(c, &o.apart_by);
     if (!c->whole && !c->nbatch && !colours_of(c) && !o.apart_by.hidden && v->rank == 1 && known_from_data(v->dim[0]))
         c->conflicts = o.apart_by.conflicts;

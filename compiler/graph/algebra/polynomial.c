@@ -138,7 +138,7 @@ static Terms expand_sum(Arena *a, Expr *e, const Unknowns *in, int most)
 {
     Terms out = {0};
     if (e->fn != FN_sum || mentions(e->args[0], in) || mentions(e->args[1], in)) return fail(e);
-    const char *name = opening ? intern(arena_printf(a, "%s%d", e->index->name, opening + 1)) : e->index->name;
+    const char *name = opening ? intern(arena_printf(a, "%s%d", ex_index_called(e), opening + 1)) : ex_index_called(e);
     Index *j = index_new(name, e->args[0], e->args[1]);
     Terms t = expand(a, ex_open(e, j), in, most);
     if (t.failed) return t;
@@ -382,7 +382,7 @@ static bool is_yes_no(const Expr *e)
         return e->var->discrete && e->var->base == BASE_INT && e->nargs == e->var->rank && e->var->lower_number >= 0 &&
                e->var->upper_number <= 1;
     case EX_CALL: return function_rows[e->fn].traits & TRAIT_YES_NO;
-    case EX_REDUCE: return e->fn == FN_prod && is_yes_no(ex_open(e, index_new(e->index->name, e->args[0], e->args[1])));
+    case EX_REDUCE: return e->fn == FN_prod && is_yes_no(ex_open(e, index_new(ex_index_called(e), e->args[0], e->args[1])));
     case EX_ADD: {
         const Expr *other = e->nargs == 2 && ex_is_num(e->args[0], 1) ? ex_neg(e->args[1]) : NULL;
         return other && other->kind != EX_ADD && is_yes_no(other);
@@ -413,7 +413,7 @@ static Expr *answer_leaf(Expr *e, void *with)
     const Answer *w = with;
     if (e == w->z) return w->is;
     if (e->kind != EX_REDUCE || e->fn != FN_prod || w->z->kind != EX_REF) return NULL;
-    Index *j = index_new(e->index->name, e->args[0], e->args[1]);
+    Index *j = index_new(ex_index_called(e), e->args[0], e->args[1]);
     Expr *body = ex_open(e, j);
     for (int k = 0; k < w->z->nargs; k++) {
         // The subscript is j + shift in the product. z exists, so it is 1 at least: the product is from there on, or from before, to z or
@@ -490,7 +490,7 @@ static void gather_where(Arena *a, Statistics *out, Expr *where, Expr *e, Expr *
 static bool sum_apart(Arena *a, Expr *e, Expr *u, Statistics *out)
 {
     if (e->fn != FN_sum || contains(e->args[0], u) || contains(e->args[1], u)) return false;
-    Index *j = index_new(e->index->name, e->args[0], e->args[1]);
+    Index *j = index_new(ex_index_called(e), e->args[0], e->args[1]);
     const Statistics s = take_apart(a, ex_open(e, j), u);
     for (int k = 0; k < s.n; k++)
         if (ex_mentions_index(s.item[k].statistic, j)) return false;

@@ -393,6 +393,7 @@ bool build(Graph *g)
     for (const Block *b = g->model->blocks; b; b = b->next) find_lookups(g, b->body, (StmtScope){0});
     for (const Block *b = g->model->blocks; b; b = b->next) walk(g, b->body, (StmtScope){0});
     if (!find_series(g) || !find_odes(g)) return false;
+    name_subscripts(g);
     declare_regions(g);
     settle_values(g);
     for (int i = 0; i < g->nvars; i++)  // ordered vectors: each element above the one before it
@@ -411,6 +412,7 @@ bool build(Graph *g)
         set_shape(g, v, d);
     }
     for (const Block *b = g->model->blocks; b; b = b->next) derive(g, b->body, (StmtScope){0});
+    name_subscripts(g);
     check_predictions(g);
     if (diags_errors(g->diags)) return false;
     for (int i = 0; i < g->nvars; i++)

@@ -9,6 +9,7 @@
 #include <string.h>
 #include "../../base/words.h"
 #include "elaborate.h"
+#include "../terms/reads.h"
 #include "../terms/var.h"
 #include "../terms/prover.h"
 #include "law.h"
@@ -691,7 +692,9 @@ Expr *elaborate(Graph *g, const Ast *e, const Env *env, int n, Expr *const *at)
     case AST_REDUCE: {
         Expr *lo = elab0(g, e->kid[0], env), *hi = elab0(g, e->kid[1], env), *turn;
         Index *i = index_of_loop(e->decl->name, lo, hi, &turn);
-        return ex_reduce(e->name, i, i->lo, i->hi, elab0(g, e->kid[2], env_bind(g, env, e->decl, turn)));
+        Expr *body = elab0(g, e->kid[2], env_bind(g, env, e->decl, turn));
+        name_by_sum(body, i);
+        return ex_reduce(e->name, i, i->lo, i->hi, body);
     }
     case AST_ARRAY: {
         if (at[0]->kind == EX_NUM && at[0]->number >= 1 && at[0]->number <= e->nkids)

@@ -777,7 +777,8 @@ static const char *measure_of(Graph *g, const Update *s)
     power_add_all(&densities, 1, &left);
     power_add_all(&densities, -1, &jacobian);
     power_add(&densities, 1, "");  // the Haar measure has -1
-    const char *gives = is_no_power(&left) ? "no power of it is left" : arena_printf(g->arena, "%s is left", power_text(g, c, &left));
+    const char *gives = arena_printf(g->arena, "no power of %s is left", c);
+    if (!is_no_power(&left)) gives = arena_printf(g->arena, "%s is left", power_text(g, c, &left));
     if (family && countable && is_no_power(&densities)) end = gives;
     else if (family && countable) end = arena_printf(g->arena, "densities %s: %s", power_text(g, c, &densities), gives);
     else if (family) end = arena_printf(g->arena, "with the densities %s", gives);

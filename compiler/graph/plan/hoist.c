@@ -74,11 +74,39 @@ void fresh_forget(Fresh *n, const Var *v)
 
 static Expr *scaled_statistic(Sums *to, const Loops *loops, int n, Expr *const *target, Expr *const *extent, Expr *value, Expr *const *at);
 
+// Whether a difference has what varies behind its minus.
+static bool begins_behind(const Expr *e, const Loops *l)
+{
+    for (int i = 0; e->kind == EX_ADD && i < e->nargs; i++)
+        if (varies(e->args[i], l)) return leading(e->args[i]) < 0;
+    return false;
+}
+
+static Expr *forward_factor(Expr *e, const Loops *l, double *times)
+{
+    Expr *base = e->kind == EX_POW ? e->args[0] : e;
+    const double power = e->kind == EX_POW ? e->number : 1;
+    if (!begins_behind(base, l) || power != floor(power)) return e;
+    if (fmod(power, 2) != 0) *times = -*times;
+    return ex_pow(ex_neg(base), power);
+}
+
+// Differences with what varies first, so that x - mean(x) and mean(x) - x have one statistic; times so much it is the value.
+static Expr *forward(Expr *value, const Loops *l, double *times)
+{
+    *times = 1;
+    if (value->kind != EX_MUL) return forward_factor(value, l, times);
+    Expr *all = ex_num(1);
+    for (int i = 0; i < value->nargs; i++) all = ex_mul2(all, forward_factor(value->args[i], l, times));
+    return all;
+}
+
 Expr *statistic(Sums *to, const Loops *loops, int n, Expr *const *target, Expr *const *extent, Expr *value, Expr *const *at)
 {
-    double c = leading(value);
+    double c = leading(value), sign;
     if (c == 0) return ex_num(0);
-    Expr *unit = ex_mul2(ex_num(1 / c), value);
+    Expr *unit = forward(ex_mul2(ex_num(1 / c), value), loops, &sign);
+    c *= sign;
     if (n == 0 && ex_is_num(unit, 1)) {
         Expr *rows = row_count(loops);
         if (rows) return ex_mul2(ex_num(c), rows);
@@ -134,7 +162,10 @@ static Expr *scaled_statistic(Sums *to, const Loops *loops, int n, Expr *const *
     }
     s->var = fresh_var(to->names, statistic_name(to->g, s), VAR_SUM);
     s->var->rank = n;
-    for (int i = 0; i < n; i++) s->var->dim[i] = extent[i];
+    for (int i = 0; i < n; i++) {
+        s->var->dim[i] = extent[i];
+        if (target[i]->kind == EX_INDEX && target[i]->index->written) s->var->called[i] = target[i]->index->name;
+    }
     serve(to, s);
     s->var->sum = s;
     Sum **last = &to->first;

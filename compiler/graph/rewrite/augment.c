@@ -8,6 +8,7 @@
 #include "augment.h"
 #include "../terms/var.h"
 #include "../terms/requests.h"
+#include "../terms/reads.h"
 #include "../terms/factor.h"
 #include "../model/elaborate.h"
 #include "../model/law.h"
@@ -513,6 +514,7 @@ bool augment(Graph *g)
                       known ? f->dist->name : req->by);
         }
     }
+    name_subscripts(g);
     settle_values(g);
     return diags_errors(g->diags) == 0;
 }

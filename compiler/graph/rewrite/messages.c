@@ -11,6 +11,7 @@
 #include <string.h>
 #include "messages.h"
 #include "../conditional.h"
+#include "../terms/reads.h"
 #include "../terms/var.h"
 #include "../terms/ranges.h"
 #include "../terms/supports.h"
@@ -224,8 +225,8 @@ static Expr *tabulated(const MessageChain *h, const char *name, Expr *e, bool pa
     Index *t = c->element[v->summing.chain], *ahead = index_new(t->name, ex_num(1), ex_sub(v->dim[v->summing.chain], ex_num(1)));
     Expr *values = h->each ? ex_num(h->each->nvalues) : h->states;
     Expr *depends = ex_replace(
-        ex_replace(c->past ? at_summaries(c, e, c->past->before) : e, before, ex_index(index_new(intern("i"), ex_num(1), values))), c->u,
-        ex_index(index_new(intern("j"), ex_num(1), values)));
+        ex_replace(c->past ? at_summaries(c, e, c->past->before) : e, before, ex_index(index_of_values(c, "i", values))), c->u,
+        ex_index(index_of_values(c, "j", values)));
     m->hidden = true;
     m->span = v->span;
     for (int k = 0; k < v->rank; k++) {
@@ -239,8 +240,8 @@ static Expr *tabulated(const MessageChain *h, const char *name, Expr *e, bool pa
     m->dim[m->rank++] = values;
     for (int i = 0; i < (h->each && pair ? h->each->nstates : 1); i++)
         for (int j = 0; j < (h->each ? h->each->nvalues : 1); j++) {
-            Expr *here = h->each ? ex_num(j + 1) : ex_index(index_new(intern("j"), ex_num(1), h->states)),
-                 *there = h->each ? ex_num(i + 1) : ex_index(index_new(intern("i"), ex_num(1), h->states));
+            Expr *here = h->each ? ex_num(j + 1) : ex_index(index_of_values(c, "j", h->states)),
+                 *there = h->each ? ex_num(i + 1) : ex_index(index_of_values(c, "i", h->states));
             int rank = n;
             if (pair) at[rank++] = there;
             at[rank++] = here;

@@ -92,7 +92,7 @@ static Expr *sum_by_rows(Graph *g, Conditional *c, Expr *own, int number, bool f
     for (int k = 0; k < v->rank; k++) m->dim[m->rank++] = v->dim[k];
     m->dim[m->rank++] = states;
     Series *s = m->series = NEW(g->arena, Series), **end = &g->series;
-    *s = (Series){.n = 1, .var = arena_copy(g->arena, &m, sizeof m), .along = index_new(intern("j"), ex_num(1), states)};
+    *s = (Series){.n = 1, .var = arena_copy(g->arena, &m, sizeof m), .along = index_of_values(c, "j", states)};
     while (*end) end = &(*end)->next;
     *end = s;
     for (const Part *q = all; q; q = q->next)
@@ -124,7 +124,7 @@ static Expr *sum_by_rows(Graph *g, Conditional *c, Expr *own, int number, bool f
         v->summing.messages = NULL;  // its own draw goes through its rows
         return ex_add2(apart, over_values(c, each, end_of_summed(v, 0), end_of_summed(v, 1)));
     }
-    Index *j = index_new(intern("j"), ex_num(1), states);
+    Index *j = index_of_values(c, "j", states);
     return ex_add2(apart, ex_reduce("log_sum_exp", j, ex_num(1), states, message_at(v, c->current->args, ex_index(j))));
 }
 

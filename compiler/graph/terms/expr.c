@@ -624,6 +624,7 @@ Index *index_of_loop(const char *name, Expr *lo, Expr *hi, Expr **value)
 {
     const bool below = begins_below(lo);
     Index *i = below ? index_new(name, ex_num(1), ex_add2(ex_sub(hi, lo), ex_num(1))) : index_new(name, lo, hi);
+    i->written = true;
     *value = below ? ex_add2(ex_sub(ex_index(i), ex_num(1)), lo) : ex_index(i);
     return i;
 }
@@ -846,17 +847,40 @@ Expr *ex_dim(Expr *e, int k)
 // ---- rebuilding ----
 
 // A number before a product goes into a sum among its factors: -1/2*(-2*a + b)/c is (a - 1/2*b)/c.
+// An even power of a difference that is the right way round.
+static Expr *turned_power(Expr *e)
+{
+    const bool even = e->kind == EX_POW && fmod(e->number, 2) == 0;
+    return even && ex_backward(e->args[0]) ? ex_pow(ex_neg(e->args[0]), e->number) : e;
+}
+
+// Differences of a product, the right way round.
+static Expr *turned(Expr *e)
+{
+    bool *turn = malloc(sizeof *turn * (size_t)e->nargs);
+    const int n = ex_turned(e, turn, NULL, NULL);
+    bool any = n > 0;
+    for (int i = 0; i < e->nargs; i++) any |= turned_power(e->args[i]) != e->args[i];
+    Expr *all = any ? ex_num(1) : e;
+    for (int i = 0; any && i < e->nargs; i++) all = ex_mul2(all, turn[i] ? ex_neg(e->args[i]) : turned_power(e->args[i]));
+    free(turn);
+    return all;
+}
+
 Expr *ex_tidy(Expr *e)
 {
-    if (e->kind != EX_MUL || e->args[0]->kind != EX_NUM) return e;
+    if (e->kind == EX_MUL && e->args[0]->kind != EX_NUM) return turned(e);
+    if (e->kind != EX_MUL) return turned_power(e);
+    int into = 0;  // a minus goes to a sum that reads better with it
     for (int i = 1; i < e->nargs; i++) {
         if (e->args[i]->kind != EX_ADD) continue;
-        Expr *rest = ex_mul2(e->args[0], e->args[i]);
-        for (int k = 1; k < e->nargs; k++)
-            if (k != i) rest = ex_mul2(rest, e->args[k]);
-        return rest;
+        if (!into || (e->args[0]->number < 0 && ex_backward(e->args[i]) && !ex_backward(e->args[into]))) into = i;
     }
-    return e;
+    if (!into) return turned(e);
+    Expr *rest = ex_mul2(e->args[0], e->args[into]);
+    for (int k = 1; k < e->nargs; k++)
+        if (k != into) rest = ex_mul2(rest, e->args[k]);
+    return rest->kind == EX_MUL ? turned(rest) : rest;
 }
 
 // The same kind of expression from new arguments, in normal form again.

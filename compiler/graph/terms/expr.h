@@ -44,6 +44,7 @@ struct Index {
     int id;
     int height;  // > 0: canonical index of reductions of this height
     int least;   // what it is never below: 1, 0, or -1 for anything
+    bool written;  // of a loop that the model writes
 };
 
 struct Expr {
@@ -134,6 +135,10 @@ Expr *ex_map(Expr *e, Expr *(*f)(Expr *, void *), void *with);  // rebuild botto
 int ex_rank(const Expr *e);                                     // number of subscripts still to come
 Expr *ex_dim(Expr *e, int k);                                   // extent of dimension k of an array-valued expression
 
+// The name of an index that the model writes; NULL: it is none.
+static inline const char *index_written(const Expr *e) { return e->kind == EX_INDEX && e->index->written ? e->index->name : NULL; }
+// What the model calls the index of a sum, by an array that is read at it; else the name of the canonical index.
+const char *ex_index_called(const Expr *reduce);
 void ex_print(FILE *f, const Expr *e);  // in the language's own notation
 // until it is called again, no sum within an expression is printed with the name of one of these indices, which a reader has met
 void ex_reserve(int n, Index *const *index);
@@ -143,6 +148,10 @@ char *ex_quote(Arena *a, const Expr *e);    // for messages: a line at most
 Expr *ex_identity_times(const Expr *e);     // of a matrix that is this times the identity; NULL: it is none
 bool ex_unknown(const Expr *e);             // mentions an unknown
 bool ex_data_only(const Expr *e);           // mentions data, lets and indices at most
+// The difference reads better the other way round: mu - y[i], where y[i] - mu is meant.
+bool ex_backward(const Expr *e);
+// Which sums of a product are written the other way round, so that no sign is left for it; how many. What is fixed stays.
+int ex_turned(const Expr *product, bool *turn, bool (*fixed)(const Expr *, const void *), const void *with);
 Expr *ex_tidy(Expr *e);                     // a number before a product goes into a sum among its factors
 
 // log(2 pi)/2, which normalisers of normals have, to within the rounding of the quotient.

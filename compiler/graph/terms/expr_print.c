@@ -72,6 +72,7 @@ typedef struct Taken {
 static Look test_taken(const Expr *e, void *with)
 {
     const Taken *t = with;
+    if (e->kind == EX_INDEX && e->index->height && e->index->height < t->own->height) return SKIP;  // of a sum within: it gets a name later
     if (e->kind == EX_INDEX) return e->index != t->own && strcmp(name_shown(e->index), t->name) == 0 ? FOUND : SKIP;
     return e->var && strcmp(e->var->name, t->name) == 0 ? FOUND : LOOK;
 }
@@ -94,12 +95,41 @@ static bool is_reserved(const char *name)
     return false;
 }
 
-static const char *show_index(const Expr *e)
+// An array that is read at the index, and of which the model calls this subscript by a name that is free here.
+typedef struct Called {
+    const Expr *body;
+    const Index *own;
+    const char *name;
+} Called;
+
+static bool is_free(const Expr *body, const Index *own, const char *name) { return !is_reserved(name) && !name_taken(body, own, name); }
+
+static Look test_called(const Expr *e, void *with)
+{
+    Called *c = with;
+    for (int k = 0; e->kind == EX_REF && k < e->nargs; k++) {
+        const char *name = e->var->called[k];
+        if (!name || e->args[k]->kind != EX_INDEX || e->args[k]->index != c->own || !is_free(c->body, c->own, name)) continue;
+        c->name = name;
+        return FOUND;
+    }
+    return LOOK;
+}
+
+const char *ex_index_called(const Expr *e)
 {
     static const char *const names[] = {"j", "k", "l", "m", "n", "j2", "k2", "l2", "m2", "n2", "j3", "k3", "l3", "m3", "n3", NULL};
     const Expr *body = e->args[e->nargs - 1];
+    Called c = {body, e->index, NULL};
+    if (ex_find(body, test_called, &c)) return c.name;
     const char *name = e->index->name;
-    for (int k = 0; (is_reserved(name) || name_taken(body, e->index, name)) && names[k]; k++) name = names[k];
+    for (int k = 0; !is_free(body, e->index, name) && names[k]; k++) name = names[k];
+    return intern(name);
+}
+
+static const char *show_index(const Expr *e)
+{
+    const char *name = ex_index_called(e);
     if (nshown < (int)(sizeof shown / sizeof *shown)) {
         shown[nshown].index = e->index;
         shown[nshown].name = name;

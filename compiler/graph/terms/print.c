@@ -38,6 +38,7 @@ static const char *kind_name(VarKind k)
 // As a call of its distribution, normal(y[i] | mu, s), or the term of target +=.
 void factor_print(FILE *out, const Factor *f)
 {
+    ex_reserve(f->plates.n, f->plates.index);
     if (f->dist) {
         fprintf(out, "%s(", f->dist->name);
         ex_print(out, f->value);
@@ -62,6 +63,7 @@ void factor_print(FILE *out, const Factor *f)
         }
         fputc(')', out);
     } else ex_print(out, f->log_density);
+    ex_reserve(0, NULL);
 }
 
 void graph_print(FILE *out, const Graph *g)
@@ -92,7 +94,9 @@ void graph_print(FILE *out, const Graph *g)
             }
             if (t->value) {
                 fputs(t->adds ? "] += " : "] = ", out);
+                ex_reserve(t->plates.n, t->plates.index);
                 ex_print(out, t->value);
+                ex_reserve(0, NULL);
             } else fprintf(out, "] ~ %s", t->dist->name);
             plates_print(out, &t->plates);
             fputc('\n', out);

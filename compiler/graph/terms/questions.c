@@ -376,3 +376,60 @@ bool ex_find(const Expr *e, Look (*test)(const Expr *, void *), void *with)
 void ex_settle(void) { walking.settled = true; }
 
 uint64_t ex_walk(void) { return ++walking.walks; }
+
+// ---- which way round a difference is read ----
+
+static bool is_minus(const Expr *term) { return term->kind == EX_MUL && term->args[0]->kind == EX_NUM && term->args[0]->number < 0; }
+
+// What a reader looks at first: the term with the most subscripts, of these an element of data.
+static int weight_of(const Expr *term)
+{
+    const Expr *only = is_minus(term) && term->nargs == 2 && ex_is_num(term->args[0], -1) ? term->args[1] : term;
+    int most = only->kind == EX_REF ? only->nargs : 0;
+    for (int i = 0; only->kind == EX_MUL && i < only->nargs; i++)
+        if (only->args[i]->kind == EX_REF && only->args[i]->nargs > most) most = only->args[i]->nargs;
+    return 2 * most + (only->kind == EX_REF && only->nargs && !var_unknown(only->var));
+}
+
+bool ex_backward(const Expr *e)
+{
+    if (e->kind != EX_ADD || e->args[0]->kind == EX_NUM) return false;
+    int most[2] = {0, 0};  // of the terms without a minus, of those with one
+    for (int i = 0; i < e->nargs; i++) {
+        int *of = &most[is_minus(e->args[i])];
+        if (weight_of(e->args[i]) > *of) *of = weight_of(e->args[i]);
+    }
+    return most[1] > most[0];
+}
+
+// Numbers without subscripts, at least half of them with a minus.
+static bool turns_alike(const Expr *e)
+{
+    int minus = 0;
+    for (int i = 0; i < e->nargs && e->kind == EX_ADD; i++) {
+        if (e->args[i]->kind == EX_NUM || weight_of(e->args[i])) return false;
+        minus += is_minus(e->args[i]);
+    }
+    return minus > 0 && 2 * minus >= e->nargs;
+}
+
+int ex_turned(const Expr *product, bool *turn, bool (*fixed)(const Expr *, const void *), const void *with)
+{
+    int n = 0, last = 0;
+    bool minus = false;
+    for (int i = 0; i < product->nargs; i++) {
+        const Expr *f = product->args[i];
+        minus |= f->kind == EX_NUM && f->number < 0;
+        turn[i] = ex_backward(f) && !(fixed && fixed(f, with));
+        if (!turn[i]) continue;
+        n++;
+        last = i;
+    }
+    for (int i = 0; minus && n == 0 && i < product->nargs; i++)
+        if (turns_alike(product->args[i]) && !(fixed && fixed(product->args[i], with))) turn[i] = n++ == 0;
+    if (n % 2 && !minus) {  // a sign that nothing takes
+        turn[last] = false;
+        n--;
+    }
+    return n;
+}

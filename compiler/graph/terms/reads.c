@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "reads.h"
+#include "../conditional.h"
 #include "factor.h"
 
 // ---- expressions and series ----
@@ -139,6 +140,125 @@ int block_sums(Var *const *block, int n)
     return sums;
 }
 
+// ---- what subscripts are called ----
+
+static bool by_loop(const Loops *l, const Expr *at)
+{
+    for (int i = 0; at->kind == EX_INDEX && at->index->written && i < l->n; i++)
+        if (l->index[i] == at->index) return true;
+    return false;
+}
+
+static void name_by(Var *v, int n, Expr *const *at, const Loops *l)
+{
+    for (int k = 0; k < n; k++)
+        if (!v->called[k] && by_loop(l, at[k])) v->called[k] = at[k]->index->name;
+}
+
+static Look test_named(const Expr *e, void *with)
+{
+    if (e->kind == EX_REF) name_by(e->var, e->nargs, e->args, with);
+    return LOOK;
+}
+
+// In sum(j in 1:p, beta[j]*Z[i, j]) the subscript of beta is called as that of Z is.
+static Look test_shared(const Expr *e, void *with)
+{
+    for (int k = 0; e->kind == EX_REF && k < e->nargs; k++) {
+        const Expr *sum = with, *at = e->args[k];
+        if (!e->var->called[k] && at->kind == EX_INDEX && at->index == sum->index) e->var->called[k] = ex_index_called(sum);
+    }
+    return LOOK;
+}
+
+static Look test_sum(const Expr *e, void *with)
+{
+    (void)with;
+    if (e->kind == EX_REDUCE) ex_find(e->args[2], test_shared, (void *)e);
+    return LOOK;
+}
+
+// The plate of a vectorised statement, which no loop of the model names.
+static void name_plates(Graph *g, Factor *f)
+{
+    for (int k = 0; f->value && f->value->kind == EX_REF && k < f->value->nargs; k++) {
+        const Expr *at = f->value->args[k];
+        const char *name = f->value->var->called[k];
+        bool free = name && at->kind == EX_INDEX && !at->index->written && !map_get(&g->taken, name), plate = false;
+        for (int i = 0; free && i < f->plates.n; i++) {
+            if (f->plates.index[i] == at->index) plate = true;
+            else free = f->plates.index[i]->name != name;
+        }
+        if (free && plate) at->index->name = name;
+    }
+}
+
+// What a statement of its own names is not what another one called it.
+static void forget_names(const Expr *value, const Loops *l)
+{
+    for (int k = 0; value && value->kind == EX_REF && k < value->nargs; k++)
+        if (by_loop(l, value->args[k])) value->var->called[k] = NULL;
+}
+
+void name_by_sum(Expr *body, Index *i)
+{
+    Loops l = {.n = 1, .index = {i}};
+    ex_find(body, test_named, &l);
+}
+
+// Statements of the variable's own before those that read it, each in the order of the model: the first name stays.
+void name_subscripts(Graph *g)
+{
+    for (Factor *f = g->factors; f; f = f->next) forget_names(f->value, &f->plates);
+    for (Factor *f = g->factors; f; f = f->next)
+        if (f->value && f->value->kind == EX_REF) test_named(f->value, &f->plates);
+    for (int i = 0; i < g->nvars; i++)
+        for (Site *t = g->vars[i]->sites; t; t = t->next)
+            name_by(t->var, t->n, t->subscript, &t->plates);
+    for (Factor *f = g->factors; f; f = f->next) ex_find(f->log_density, test_named, &f->plates);
+    for (int i = 0; i < g->nvars; i++)
+        for (Site *t = g->vars[i]->sites; t; t = t->next)
+            if (t->value) ex_find(t->value, test_named, &t->plates);
+    for (Factor *f = g->factors; f; f = f->next) ex_find(f->log_density, test_sum, NULL);
+    for (Factor *f = g->factors; f; f = f->next) name_plates(g, f);
+}
+
+// Whether a reference to an element has the index of a loop of this name, or a number more, where the element is to have the name.
+typedef struct Solved {
+    const char *name;
+    int dim;
+    bool met, other;
+} Solved;
+
+static void test_solved(Expr *ref, void *with)
+{
+    Solved *s = with;
+    const Expr *at = s->dim < ref->nargs ? ref->args[s->dim] : NULL;
+    if (at && at->kind == EX_ADD && at->nargs == 2 && at->args[0]->kind == EX_NUM) at = at->args[1];
+    s->met = true;
+    s->other |= !at || at->kind != EX_INDEX || strcmp(at->index->name, s->name) != 0;
+}
+
+// The name that the model has for the subscript, if it has one meaning to a reader of the factors that mention v: no plate of this name
+// is left where an element is solved for.
+static const char *own_name(const Graph *g, Var *v, int dim)
+{
+    const char *name = v->called[dim];
+    if (!name) return NULL;
+    for (int k = 0; k < dim; k++)
+        if (v->called[k] == name) return NULL;
+    for (int i = 0; i < g->nvars; i++)
+        if (strcmp(g->vars[i]->name, name) == 0) return NULL;
+    for (const Factor *f = g->factors; f; f = f->next)
+        for (int i = 0; i < f->plates.n && !(g->offers && f->sums_out); i++) {
+            if (strcmp(f->plates.index[i]->name, name) != 0 || !factor_mentions(f, v)) continue;
+            Solved s = {.name = name, .dim = dim};
+            ex_references(f->log_density, v, test_solved, &s);
+            if (!s.met || s.other) return NULL;
+        }
+    return name;
+}
+
 // Whether a reader of the factors that mention v knows the name as an index or as a variable.
 static bool means_something(const Graph *g, const Var *v, const char *name)
 {
@@ -156,11 +276,35 @@ Expr *var_element(const Graph *g, Var *v, Index **fresh)
                                         "n2", "q2", "r2", "k3", "l3", "m3", "n3", "q3", "r3"};
     const int count = (int)(sizeof names / sizeof *names);
     Expr *at[MAX_RANK];
+    const char *own[MAX_RANK];
+    for (int i = 0; i < v->rank; i++) own[i] = own_name(g, v, i);
     for (int i = 0, next = 0; i < v->rank; i++) {
-        while (next < count - v->rank + i && means_something(g, v, names[next])) next++;
-        at[i] = ex_index(fresh[i] = index_new(intern(names[next++]), ex_num(1), v->dim[i]));
+        const char *name = own[i];
+        while (!name) {
+            const char *one = intern(names[next]);
+            bool taken = next < count - v->rank + i && means_something(g, v, one);
+            for (int k = 0; k < v->rank; k++) taken |= own[k] == one;
+            if (!taken) name = one;
+            next++;
+        }
+        at[i] = ex_index(fresh[i] = index_new(name, ex_num(1), v->dim[i]));
     }
     return ex_ref(v, v->rank, at);
+}
+
+static bool names_element(const Conditional *c, const char *name)
+{
+    for (int k = 0; k < c->var->rank; k++)
+        if (strcmp(c->element[k]->name, name) == 0) return true;
+    return false;
+}
+
+Index *index_of_values(const Conditional *c, const char *name, Expr *n)
+{
+    static const char *const other[] = {"h", "q", "r", "h2", "q2", "r2", "h3"};
+    const size_t first = (size_t)(*name - 'i') % 3;  // i, j and k get different ones
+    for (size_t i = first; names_element(c, name) && i < sizeof other / sizeof *other; i += 3) name = other[i];
+    return index_new(intern(name), ex_num(1), n);
 }
 
 // ---- sums over the values of unknowns ----

@@ -11,8 +11,13 @@ const Var *through_series(const Expr *e, const Var *v);  // a series that e ment
 Reading factors_of(Graph *g, const Var *v);              // that v enters, in the order of the model: found once, for all variables
 Reading factors_of_block(Graph *g, Var *const *block, int nblock);  // that some of them enter, each once
 int block_sums(Var *const *block, int n);                           // of factor_counts_at, for the block
-// v[k, l, ...] with fresh plate indices over its dimensions, whose names do not clash with others near v
+void name_subscripts(Graph *g);  // Var.called of each variable, by the loops of the model
+void name_by_sum(Expr *body, Index *i);  // what a sum of the model calls the subscripts in it
+// v[j, ...] with fresh plate indices over its dimensions: called as the model calls them, or k, l, ... where that would clash with others
+// near v
 Expr *var_element(const Graph *g, Var *v, Index **fresh);
+// over n values of a discrete unknown: called so, or otherwise where a subscript of the element is
+Index *index_of_values(const Conditional *c, const char *name, Expr *n);
 bool reads_sum(Graph *g, Var *const *block, int n);             // a factor that the block sees is a sum over the values of an unknown
 bool drawn_without_summed(Graph *g, Var *const *block, int n);  // the block is drawn without some unknown that is summed out
 #endif

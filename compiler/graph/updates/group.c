@@ -51,7 +51,7 @@ static Expr *move(Expr *e, void *with)
     x->failed |= e->kind == EX_ARRAY || e->kind == EX_AT ||
                  (e->kind == EX_REDUCE && (group_mentions(x, e->args[0]) || group_mentions(x, e->args[1])));
     if (x->failed || e->kind != EX_REDUCE || !x->sums) return x->failed ? e : NULL;
-    Index *i = index_new(e->index->name, e->args[0], e->args[1]);  // not the one that such a sum goes over
+    Index *i = index_new(ex_index_called(e), e->args[0], e->args[1]);  // not the one that such a sum goes over
     return ex_reduce(e->name, i, i->lo, i->hi, ex_map(ex_open(e, i), move, x));
 }
 

@@ -137,7 +137,7 @@ static Expr *spread_parts(Expr *e, void *with)
         return sum_of(sum, times, rest);
     }
     if (e->kind == EX_REDUCE && e->fn == FN_sum && !ex_mentions(e->args[0], c) && !ex_mentions(e->args[1], c)) {
-        Index *i = index_new(e->index->name, e->args[0], e->args[1]);
+        Index *i = index_new(ex_index_called(e), e->args[0], e->args[1]);
         Expr *body = ex_map(ex_open(e, i), spread_parts, c), *stay = sum_of(body, without_c, c),
              *all = sum_of(sum_of(body, with_c, c), summed, i);
         return ex_is_num(stay, 0) ? all : ex_add2(all, ex_reduce("sum", i, i->lo, i->hi, stay));

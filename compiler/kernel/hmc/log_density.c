@@ -107,7 +107,7 @@ void put_jacobian(HmcBlock *m)
     for (int i = 0; i < m->update->nblock; i++)
         any |= m->tied[i].slope || !is_free(&m->ends[i]) || m->centring[i].priors || m->update->block[i]->exists;
     if (!any) return;
-    note(p, "log |dx/dq| and its gradient: what the log density of the coordinates has besides that of %s",
+    note(p, "The log Jacobian and its gradient: what the log density of the coordinates has besides that of %s",
          m->update->description->subject);
     Kernel *k = open_kernel(p, KERNEL_TEAM, words(p, "jacobian_%s", m->stem), "wide");
     k->part = PART_TABLES;  // the chain rule, which the density has as well

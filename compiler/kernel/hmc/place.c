@@ -86,7 +86,7 @@ void put_ends(HmcBlock *m)
 void put_enter(HmcBlock *m)
 {
     Lower *p = m->p;
-    note(p, "Unconstrained coordinates of %s. One whose value has not changed is kept: log(exp(q)) is q but for rounding",
+    note(p, "Unconstrained coordinates of %s. Where a value has not changed its coordinate is kept: made again, it would be rounded again",
          m->update->description->subject);
     const char *standardised = "";
     for (int i = 0; i < m->update->nblock; i++)
@@ -94,9 +94,9 @@ void put_enter(HmcBlock *m)
             standardised = words(p, "%s%s%s", standardised, *standardised ? ", " : "", m->update->block[i]->name);
     if (*standardised)
         note(p,
-             "%s = m + s^c*(q - (1 - c)*m), m, s the prior mean and sd, q the coordinate: the value for c = 0, non-centred for c = 1; "
-             "c is %s. standard_scale is s^c, standard_chain the chain rule: d/dq from d/dx, what m and s get of it, and c*log(s), "
-             "which is log |dx/dq|",
+             "%s = centre + scale*(q - (1 - non_centring)*centre), scale = spread^non_centring: q is the coordinate, centre and spread the "
+             "prior mean and sd. non_centring is %s; with 0 the value is q itself, with 1 it is centre + spread*q. standard_scale gives "
+             "scale, standard_chain the chain rule: the slope by q, what centre and spread get of it, and log(scale), the log Jacobian",
              standardised, m->shares ? "found in warm-up (Papaspiliopoulos et al. 2007; Gorinova et al. 2020)" : "1");
     Kernel *k = open_kernel(p, KERNEL_TEAM, words(p, "enter_%s", m->stem), "wide");
     k->places = true;

@@ -1,7 +1,7 @@
 // model.gm, compiled by gmc.
 //
 // One sweep updates, in this order, each given all else but what is integrated out:
-//   y[k]   ~ normal(mean, 1 / sqrt(precision))  impute_y  model.gm:6, if values are missing
+//   y[t]   ~ normal(mean, 1 / sqrt(precision))  impute_y  model.gm:6, if values are missing
 //   phi    ~ normal(mean, 1 / sqrt(precision))  draw_phi  model.gm:9 *
 //   s2^-1  ~ gamma(shape, rate)                 draw_s2   model.gm:10 *
 // Where method selection prefers it, NUTS (Hoffman and Gelman 2014) takes the place of the updates marked *, which are then made in some sweeps only:
@@ -35,7 +35,7 @@ typedef struct State {  // of one chain
     wide *log_lik_y, *y_rep;                 // for the draws, T
     wide *lprior_phi, *lprior_s2, *lprior_y; // terms of the log prior, each of the unknown in its name
     wide *sum_y_y_before, *sum_y_before_squared, *sum_y_observed, *count_observed, *sum_y_before_observed, // sums
-        *count_observed_2, *sum_y_before_centred_squared, *sum_y_before_centred, *sum_y_centred_y_before_centred_negated,
+        *count_observed_2, *sum_y_before_centred_squared, *sum_y_before_centred, *sum_y_before_centred_y_centred,
         *sum_y_centred, *sum_y_centred_squared;
     wide *position_phi_s2, *gradient_phi_s2, *log_density_phi_s2, *nuts_phi_s2, *moves_phi; // work arrays
 } State;
@@ -47,26 +47,26 @@ enum { VAR_NONE, VAR_y, VAR_phi, VAR_s2, VAR_log_lik_y, VAR_y_rep };  // streams
 
 // ---- part 2: the Gibbs updates ----
 
-// y[k] | rest ~ normal(mean, 1 / sqrt(precision))     if values are missing     model.gm:6
-//   precision = 0.01*(1 where (1 == k)) + (1/s2 where (2 <= k)) + (phi^2/s2 where (k < T))
-//   mean = ((phi*y[k - 1]/s2 where (2 <= k)) + (phi*y[1 + k]/s2 where (k < T)))/precision
+// y[t] | rest ~ normal(mean, 1 / sqrt(precision))     if values are missing     model.gm:6
+//   precision = 0.01*(1 where (1 == t)) + (1/s2 where (2 <= t)) + (phi^2/s2 where (t < T))
+//   mean = ((phi*y[t - 1]/s2 where (2 <= t)) + (phi*y[1 + t]/s2 where (t < T)))/precision
 KERNEL_ONCE(impute_y) {
     const real inverse_s2 = 1 / *s->s2, phi_squared = square(*s->phi);
-    MISSING_IN_TURN (k, DATA_y) {
+    MISSING_IN_TURN (t, DATA_y) {
         wide h = 0, precision = 0;
-        if (k == 0) {
+        if (t == 0) {
             precision += 0.01;
         }
-        if (k >= 1) {
+        if (t >= 1) {
             precision += inverse_s2;
-            h += *s->phi * inverse_s2 * s->y[k - 1];
+            h += *s->phi * inverse_s2 * s->y[t - 1];
         }
-        if (k + 1 < d->T) {
+        if (t + 1 < d->T) {
             precision += phi_squared * inverse_s2;
-            h += *s->phi * inverse_s2 * s->y[k + 1];
+            h += *s->phi * inverse_s2 * s->y[t + 1];
         }
         const wide mean = h / precision;
-        DRAW(y, k, NORMAL(mean, precision));
+        DRAW(y, t, NORMAL(mean, precision));
     }
 }
 
@@ -82,13 +82,13 @@ KERNEL_SCALAR(draw_phi) {
 //   with x = s2^-1: log p(x) = log p(s2) - 2*log(x), by |d s2/dx|, = log(x)*(shape - 1) - rate*x + const
 KERNEL_SCALAR(draw_s2) {
     const wide shape = 0.5 * d->T + 1.5, mean_y_observed = *s->sum_y_observed / fmax(*s->count_observed, 1.0);
-    const wide rate = 0.5 * square(*s->phi) * *s->sum_y_before_centred_squared - *s->phi * (mean_y_observed - *s->phi * *s->sum_y_before_observed / fmax(*s->count_observed_2, 1.0)) * *s->sum_y_before_centred + *s->phi * *s->sum_y_centred_y_before_centred_negated + 0.5 * (d->T - 1) * square(mean_y_observed - *s->phi * *s->sum_y_before_observed / fmax(*s->count_observed_2, 1.0)) + (mean_y_observed - *s->phi * *s->sum_y_before_observed / fmax(*s->count_observed_2, 1.0)) * *s->sum_y_centred + 0.5 * *s->sum_y_centred_squared + 1;
+    const wide rate = 0.5 * square(*s->phi) * *s->sum_y_before_centred_squared + *s->phi * (*s->phi * *s->sum_y_before_observed / fmax(*s->count_observed_2, 1.0) - mean_y_observed) * *s->sum_y_before_centred - *s->phi * *s->sum_y_before_centred_y_centred + 0.5 * (d->T - 1) * square(mean_y_observed - *s->phi * *s->sum_y_before_observed / fmax(*s->count_observed_2, 1.0)) + (mean_y_observed - *s->phi * *s->sum_y_before_observed / fmax(*s->count_observed_2, 1.0)) * *s->sum_y_centred + 0.5 * *s->sum_y_centred_squared + 1;
     DRAW(s2, 0, POWER_GAMMA(-1, shape, rate));
 }
 
 // ---- part 3: Hamiltonian Monte Carlo: log density and gradient ----
 
-// Unconstrained coordinates of phi, s2. One whose value has not changed is kept: log(exp(q)) is q but for rounding
+// Unconstrained coordinates of phi, s2. Where a value has not changed its coordinate is kept: made again, it would be rounded again
 KERNEL_TEAM(enter_phi_s2) {
     ONE_LANE s->position_phi_s2[0] = *s->phi;
     ONE_LANE s->position_phi_s2[1] = kept_coordinate(s->position_phi_s2[1], exp(s->position_phi_s2[1]), *s->s2, log(*s->s2));
@@ -103,7 +103,7 @@ KERNEL_TEAM(transform_phi_s2) {
 // (phi, s2): drawn jointly by Hamiltonian Monte Carlo     model.gm:9
 //   a trial in warm-up compares it with their Gibbs updates; it is taken if the unknown that mixes worst has clearly more effective draws
 //       for the same work by it
-//   the log density of phi, s2, in which constants do not count; that of the coordinates q has log |dx/dq| besides
+//   the log density of phi, s2, but for constants; that of their coordinates has the log Jacobian besides
 //   log density += -log(2*pi())/2 - 1/2*phi^2
 //   log density += -3*log(s2) - (1/s2)
 //   log density += -log(2*pi())/2 - 1/2*log(s2) - 1/2*(y[t] - phi*y[t - 1])^2/s2   over t in 2:T
@@ -119,10 +119,10 @@ KERNEL_TEAM(density_phi_s2) {
     slope_s2 += 1 / square(*s->s2) - 3 / *s->s2;
     // y[t] ~ normal(phi*y[t - 1], sqrt(s2))
     const wide mean_y_observed = *s->sum_y_observed / fmax(*s->count_observed, 1.0);
-    lp += -0.5 * (square(*s->phi) * *s->sum_y_before_centred_squared - 2 * *s->phi * (mean_y_observed - *s->phi * *s->sum_y_before_observed / fmax(*s->count_observed_2, 1.0)) * *s->sum_y_before_centred + 2 * *s->phi * *s->sum_y_centred_y_before_centred_negated + (d->T - 1) * square(mean_y_observed - *s->phi * *s->sum_y_before_observed / fmax(*s->count_observed_2, 1.0)) + 2 * (mean_y_observed - *s->phi * *s->sum_y_before_observed / fmax(*s->count_observed_2, 1.0)) * *s->sum_y_centred + *s->sum_y_centred_squared) / *s->s2 - 0.5 * (d->T - 1) * s->position_phi_s2[1];
-    slope_phi -= *s->sum_y_centred_y_before_centred_negated / *s->s2;
+    lp += -0.5 * (square(*s->phi) * *s->sum_y_before_centred_squared + 2 * *s->phi * (*s->phi * *s->sum_y_before_observed / fmax(*s->count_observed_2, 1.0) - mean_y_observed) * *s->sum_y_before_centred - 2 * *s->phi * *s->sum_y_before_centred_y_centred + (d->T - 1) * square(mean_y_observed - *s->phi * *s->sum_y_before_observed / fmax(*s->count_observed_2, 1.0)) + 2 * (mean_y_observed - *s->phi * *s->sum_y_before_observed / fmax(*s->count_observed_2, 1.0)) * *s->sum_y_centred + *s->sum_y_centred_squared) / *s->s2 - 0.5 * (d->T - 1) * s->position_phi_s2[1];
+    slope_phi += *s->sum_y_before_centred_y_centred / *s->s2;
     slope_phi += *s->sum_y_before_observed * (*s->sum_y_centred / *s->s2 + (d->T - 1) * (mean_y_observed - *s->phi * *s->sum_y_before_observed / fmax(*s->count_observed_2, 1.0)) / *s->s2 - *s->phi * *s->sum_y_before_centred / *s->s2) / fmax(*s->count_observed_2, 1.0);
-    slope_s2 += (0.5 * square(*s->phi) * *s->sum_y_before_centred_squared - *s->phi * (mean_y_observed - *s->phi * *s->sum_y_before_observed / fmax(*s->count_observed_2, 1.0)) * *s->sum_y_before_centred + *s->phi * *s->sum_y_centred_y_before_centred_negated + 0.5 * (d->T - 1) * square(mean_y_observed - *s->phi * *s->sum_y_before_observed / fmax(*s->count_observed_2, 1.0)) + (mean_y_observed - *s->phi * *s->sum_y_before_observed / fmax(*s->count_observed_2, 1.0)) * *s->sum_y_centred + 0.5 * *s->sum_y_centred_squared) / square(*s->s2) + 0.5 * (1 - d->T) / *s->s2;
+    slope_s2 += (0.5 * square(*s->phi) * *s->sum_y_before_centred_squared + *s->phi * (*s->phi * *s->sum_y_before_observed / fmax(*s->count_observed_2, 1.0) - mean_y_observed) * *s->sum_y_before_centred - *s->phi * *s->sum_y_before_centred_y_centred + 0.5 * (d->T - 1) * square(mean_y_observed - *s->phi * *s->sum_y_before_observed / fmax(*s->count_observed_2, 1.0)) + (mean_y_observed - *s->phi * *s->sum_y_before_observed / fmax(*s->count_observed_2, 1.0)) * *s->sum_y_centred + 0.5 * *s->sum_y_centred_squared) / square(*s->s2) + 0.5 * (1 - d->T) / *s->s2;
     TEAM_BARRIER();
     ONE_LANE {
         s->log_density_phi_s2[1] = lp;
@@ -176,7 +176,7 @@ KERNEL_TEAM(log_joint) {
     RESULT(lp);
 }
 
-// ---- part 5: what runs these: the sweep, launches, checks, tables ----
+// ---- part 5: checks and sums of data, launches, tables for the runtime ----
 
 // Sums of a response: computed once, or after each imputation if values are missing.
 KERNEL_TEAM(sums_of_responses) {
@@ -204,24 +204,22 @@ KERNEL_TEAM(sums_of_responses) {
     ONE_LANE *s->count_observed_2 = 0;
     wide total6 = 0; SUM_ALONG_FROM (t, 1, d->T - 1, &total6) total6 += IS_NAN(d->y[t - 1]) ? 0 : 1;
     ONE_LANE *s->count_observed_2 += total6;
-    // sum_y_before_centred_squared = sum of (sum_y_before_observed/fmax(count_observed_2, 1) - y[t - 1])^2 over t; serves the conditionals of s2, (phi, s2)
+    // sum_y_before_centred_squared = sum of (y[t - 1] - sum_y_before_observed/fmax(count_observed_2, 1))^2 over t; serves the conditionals of s2, (phi, s2)
     ONE_LANE *s->sum_y_before_centred_squared = 0;
     wide total7 = 0;
-    const wide mean_y_before_observed = *s->sum_y_before_observed / fmax(*s->count_observed_2, 1.0);
-    SUM_ALONG_FROM (t, 1, d->T - 1, &total7) total7 += square(mean_y_before_observed - s->y[t - 1]);
+    const wide c1 = 1 / fmax(*s->count_observed_2, 1.0);
+    SUM_ALONG_FROM (t, 1, d->T - 1, &total7) total7 += square(s->y[t - 1] - *s->sum_y_before_observed * c1);
     ONE_LANE *s->sum_y_before_centred_squared += total7;
     // sum_y_before_centred = sum of y[t - 1] - sum_y_before_observed/fmax(count_observed_2, 1) over t; serves the conditionals of s2, (phi, s2)
     ONE_LANE *s->sum_y_before_centred = 0;
-    wide total8 = 0;
-    const wide c1 = 1 / fmax(*s->count_observed_2, 1.0);
-    SUM_ALONG_FROM (t, 1, d->T - 1, &total8) total8 += s->y[t - 1] - *s->sum_y_before_observed * c1;
+    wide total8 = 0; SUM_ALONG_FROM (t, 1, d->T - 1, &total8) total8 += s->y[t - 1] - *s->sum_y_before_observed * c1;
     ONE_LANE *s->sum_y_before_centred += total8;
-    // sum_y_centred_y_before_centred_negated = sum of (y[t] - sum_y_observed/fmax(count_observed, 1))*(sum_y_before_observed/fmax(count_obser... over t; serves the conditionals of s2, (phi, s2)
-    ONE_LANE *s->sum_y_centred_y_before_centred_negated = 0;
+    // sum_y_before_centred_y_centred = sum of (y[t - 1] - sum_y_before_observed/fmax(count_observed_2, 1))*(y[t] - sum_y_observed/fma... over t; serves the conditionals of s2, (phi, s2)
+    ONE_LANE *s->sum_y_before_centred_y_centred = 0;
     wide total9 = 0;
     const wide c2 = 1 / fmax(*s->count_observed, 1.0);
-    SUM_ALONG_FROM (t, 1, d->T - 1, &total9) total9 += (s->y[t] - *s->sum_y_observed * c2) * (mean_y_before_observed - s->y[t - 1]);
-    ONE_LANE *s->sum_y_centred_y_before_centred_negated += total9;
+    SUM_ALONG_FROM (t, 1, d->T - 1, &total9) total9 += (s->y[t - 1] - *s->sum_y_before_observed * c1) * (s->y[t] - *s->sum_y_observed * c2);
+    ONE_LANE *s->sum_y_before_centred_y_centred += total9;
     // sum_y_centred = sum of y[t] - sum_y_observed/fmax(count_observed, 1) over t; serves the conditionals of s2, (phi, s2)
     ONE_LANE *s->sum_y_centred = 0;
     wide total10 = 0; SUM_ALONG_FROM (t, 1, d->T - 1, &total10) total10 += s->y[t] - *s->sum_y_observed * c2;
@@ -232,7 +230,7 @@ KERNEL_TEAM(sums_of_responses) {
     ONE_LANE *s->sum_y_centred_squared += total11;
 }
 
-// log |dx/dq| and its gradient: what the log density of the coordinates has besides that of phi, s2
+// The log Jacobian and its gradient: what the log density of the coordinates has besides that of phi, s2
 KERNEL_TEAM(jacobian_phi_s2) {
     wide lp = 0;
     LANES (e, 2) s->gradient_phi_s2[e] = 0;
@@ -289,16 +287,6 @@ KERNEL_FORWARD(forward_y) {
     }
 }
 
-static void update_phi(GmRun *run)
-{
-    LAUNCH_ONCE(draw_phi, run);
-}
-
-static void update_s2(GmRun *run)
-{
-    LAUNCH_ONCE(draw_s2, run);
-}
-
 static void density_of_phi_s2(GmRun *run)
 {
     LAUNCH_TEAM(transform_phi_s2, run, 1);
@@ -316,21 +304,6 @@ static void update_phi_s2_by_hmc(GmRun *run)
     NUTS(run, density_of_phi_s2, VAR_phi, nuts_phi_s2, position_phi_s2, log_density_phi_s2, gradient_phi_s2, moves_phi,
          .name = "phi, s2", .coordinates = 2, .room = 352, .alone = GM_UNLESS_MISSING, .selection = 1, .accept = 0.8, .depth = 10, .jacobian = jacobian_of_phi_s2);
     LAUNCH_TEAM(transform_phi_s2, run, 1);
-}
-
-// What each update draws, and the function that launches its kernels.
-static const GmUpdate updates[] = {
-    UPDATE_ONCE("missing y", impute_y),
-    UPDATE_WITHOUT_GRADIENTS("phi", update_phi, 1),
-    UPDATE_WITHOUT_GRADIENTS("s2", update_s2, 1),
-    UPDATE_WITH_GRADIENTS("phi, s2", update_phi_s2_by_hmc, 1),
-};
-
-static void sweep(GmRun *run)
-{
-    if (ANY_MISSING(run)) take_updates(run, updates, 1);      // missing y
-    if (ANY_MISSING(run)) LAUNCH_TEAM(sums_of_responses, run, d->T);
-    take_updates(run, &updates[1], 3);
 }
 
 static void refresh(GmRun *run)      // after missing values were drawn
@@ -374,7 +347,7 @@ enum {  // fields of State
     STATE_y = 1, STATE_phi, STATE_s2, STATE_log_lik_y, STATE_y_rep, STATE_lprior_phi, STATE_lprior_s2, STATE_lprior_y,
     STATE_sum_y_y_before, STATE_sum_y_before_squared, STATE_sum_y_observed, STATE_count_observed,
     STATE_sum_y_before_observed, STATE_count_observed_2, STATE_sum_y_before_centred_squared, STATE_sum_y_before_centred,
-    STATE_sum_y_centred_y_before_centred_negated, STATE_sum_y_centred, STATE_sum_y_centred_squared, STATE_position_phi_s2,
+    STATE_sum_y_before_centred_y_centred, STATE_sum_y_centred, STATE_sum_y_centred_squared, STATE_position_phi_s2,
     STATE_gradient_phi_s2, STATE_log_density_phi_s2, STATE_nuts_phi_s2, STATE_moves_phi
 };
 
@@ -402,7 +375,7 @@ static const GmField state_fields[] = {
     {.name = "count_observed_2", .type = GM_WIDE, .role = GM_SUM, .offset = offsetof(State, count_observed_2), .shared = 2},
     {.name = "sum_y_before_centred_squared", .type = GM_WIDE, .role = GM_SUM, .offset = offsetof(State, sum_y_before_centred_squared), .shared = 2},
     {.name = "sum_y_before_centred", .type = GM_WIDE, .role = GM_SUM, .offset = offsetof(State, sum_y_before_centred), .shared = 2},
-    {.name = "sum_y_centred_y_before_centred_negated", .type = GM_WIDE, .role = GM_SUM, .offset = offsetof(State, sum_y_centred_y_before_centred_negated), .shared = 2},
+    {.name = "sum_y_before_centred_y_centred", .type = GM_WIDE, .role = GM_SUM, .offset = offsetof(State, sum_y_before_centred_y_centred), .shared = 2},
     {.name = "sum_y_centred", .type = GM_WIDE, .role = GM_SUM, .offset = offsetof(State, sum_y_centred), .shared = 2},
     {.name = "sum_y_centred_squared", .type = GM_WIDE, .role = GM_SUM, .offset = offsetof(State, sum_y_centred_squared), .shared = 2},
     {.name = "position_phi_s2", .type = GM_WIDE, .role = GM_SUM, .rank = 1, .offset = offsetof(State, position_phi_s2)},
@@ -477,12 +450,12 @@ static const GmStatistic statistics[] = {
     {3, STATE_sum_y_before_observed, 0, "sum of if_else(missing(y[t - 1]), 0, y[t - 1]) over t"},
     {2, STATE_count_observed_2, 1, "sum of if_else(missing(y[t - 1]), 0, 1) over t"},
     {3, STATE_count_observed_2, 0, "sum of if_else(missing(y[t - 1]), 0, 1) over t"},
-    {2, STATE_sum_y_before_centred_squared, 1, "sum of (sum_y_before_observed/fmax(count_observed_2, 1) - y[t - 1])^2 over t"},
-    {3, STATE_sum_y_before_centred_squared, 0, "sum of (sum_y_before_observed/fmax(count_observed_2, 1) - y[t - 1])^2 over t"},
+    {2, STATE_sum_y_before_centred_squared, 1, "sum of (y[t - 1] - sum_y_before_observed/fmax(count_observed_2, 1))^2 over t"},
+    {3, STATE_sum_y_before_centred_squared, 0, "sum of (y[t - 1] - sum_y_before_observed/fmax(count_observed_2, 1))^2 over t"},
     {2, STATE_sum_y_before_centred, 1, "sum of y[t - 1] - sum_y_before_observed/fmax(count_observed_2, 1) over t"},
     {3, STATE_sum_y_before_centred, 0, "sum of y[t - 1] - sum_y_before_observed/fmax(count_observed_2, 1) over t"},
-    {2, STATE_sum_y_centred_y_before_centred_negated, 1, "sum of (y[t] - sum_y_observed/fmax(count_observed, 1))*(sum_y_before_observed/fmax(count_obser... over t"},
-    {3, STATE_sum_y_centred_y_before_centred_negated, 0, "sum of (y[t] - sum_y_observed/fmax(count_observed, 1))*(sum_y_before_observed/fmax(count_obser... over t"},
+    {2, STATE_sum_y_before_centred_y_centred, 1, "sum of (y[t - 1] - sum_y_before_observed/fmax(count_observed_2, 1))*(y[t] - sum_y_observed/fma... over t"},
+    {3, STATE_sum_y_before_centred_y_centred, 0, "sum of (y[t - 1] - sum_y_before_observed/fmax(count_observed_2, 1))*(y[t] - sum_y_observed/fma... over t"},
     {2, STATE_sum_y_centred, 1, "sum of y[t] - sum_y_observed/fmax(count_observed, 1) over t"},
     {3, STATE_sum_y_centred, 0, "sum of y[t] - sum_y_observed/fmax(count_observed, 1) over t"},
     {2, STATE_sum_y_centred_squared, 1, "sum of (y[t] - sum_y_observed/fmax(count_observed, 1))^2 over t"},
@@ -500,11 +473,11 @@ static void cost_1(const void *data, double *cost)
 {
     const Data *const d = (const Data *)data;
     (void)d;
-    cost[0] = 401;
+    cost[0] = 402;
     cost[1] = 1477;
     cost[2] = 530;
-    cost[3] = 3781;
-    cost[4] = 0.0244751;
+    cost[3] = 3782;
+    cost[4] = 0.0245361;
     cost[5] = 6767;
     cost[6] = 0.0917489;
     cost[7] = 4244;
@@ -516,6 +489,31 @@ static const int fields_1[] = {STATE_phi, STATE_s2, 0}, latents_1[] = {0};
 static const GmSelection selections[] = {
     {.name = "phi, s2", .coupled = 0, .fields = fields_1, .diagnostics = STATE_moves_phi, .machine = STATE_nuts_phi_s2, .latents = latents_1, .cost = cost_1},
 };
+
+
+#endif
+
+// ---- part 6: the sweep ----
+
+#ifndef __CUDACC_RTC__       // it runs on the host, which launches kernels
+
+static void update_phi(GmRun *run) { LAUNCH_ONCE(draw_phi, run); }
+static void update_s2(GmRun *run) { LAUNCH_ONCE(draw_s2, run); }
+
+// What each update draws, and the function that launches its kernels. NUTS is WITH_GRADIENTS; in its place are those WITHOUT.
+static const GmUpdate updates[] = {
+    UPDATE_ONCE("missing y", impute_y),
+    UPDATE_WITHOUT_GRADIENTS("phi", update_phi, 1),
+    UPDATE_WITHOUT_GRADIENTS("s2", update_s2, 1),
+    UPDATE_WITH_GRADIENTS("phi, s2", update_phi_s2_by_hmc, 1),
+};
+
+static void sweep(GmRun *run)
+{
+    if (ANY_MISSING(run)) take_updates(run, updates, 1);      // missing y
+    if (ANY_MISSING(run)) LAUNCH_TEAM(sums_of_responses, run, d->T);
+    take_updates(run, &updates[1], 3);
+}
 
 GM_MODEL("ar1", "model.gm", 2, 24, 4,
          .derive = gm_derive, .derive_chain = derive, .forward = forward, .laws = laws, .joint_as_written = 1, .refresh = refresh, .data_shape = data_shape, .state_shape = state_shape, .priors = priors, .observed = observed, .statistics = statistics, .selections = selections, .n_selections = (int)(sizeof selections / sizeof *selections), .cost = cost_1)

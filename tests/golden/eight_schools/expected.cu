@@ -1,9 +1,9 @@
 // model.gm, compiled by gmc.
 //
 // One sweep updates, in this order, each given all else but what is integrated out:
-//   y[k]            ~ normal(mean, 1 / sqrt(precision))             impute_y             model.gm:6, if values are missing
+//   y[j]            ~ normal(mean, 1 / sqrt(precision))             impute_y             model.gm:6, if values are missing
 //   nu_tau^-1       ~ gamma(shape, rate)                            draw_nu_tau          model.gm:11 *
-//   theta[k]        ~ normal(mean, 1 / sqrt(precision))             draw_theta           model.gm:14 *
+//   theta[j]        ~ normal(mean, 1 / sqrt(precision))             draw_theta           model.gm:14 *
 //   mu              ~ normal(mean, 1 / sqrt(precision))             draw_mu              model.gm:10 *
 //   tau^-2          ~ gamma(shape, rate)                            draw_tau             model.gm:11 *
 //   scale_tau       ~ normal(mean, 1 / sqrt(precision)), truncated  draw_scale_tau       model.gm:11 *
@@ -56,12 +56,12 @@ enum {  // streams of random numbers
 
 // ---- part 2: the Gibbs updates ----
 
-// y[k] | rest ~ normal(mean, 1 / sqrt(precision))     if values are missing     model.gm:6
-//   precision = 1/sigma[k]^2, mean = theta[k]
+// y[j] | rest ~ normal(mean, 1 / sqrt(precision))     if values are missing     model.gm:6
+//   precision = 1/sigma[j]^2, mean = theta[j]
 KERNEL(impute_y) {
-    EACH_MISSING (k, DATA_y) {
-        const real precision = 1 / square(d->sigma[k]), mean = s->theta[k];
-        DRAW(y, k, NORMAL(mean, precision));
+    EACH_MISSING (j, DATA_y) {
+        const real precision = 1 / square(d->sigma[j]), mean = s->theta[j];
+        DRAW(y, j, NORMAL(mean, precision));
     }
 }
 
@@ -76,14 +76,14 @@ KERNEL_SCALAR(draw_nu_tau) {
     DRAW(nu_tau, 0, POWER_GAMMA(-1, shape, rate));
 }
 
-// theta[k] | rest ~ normal(mean, 1 / sqrt(precision))     in parallel     model.gm:14
-//   precision = 1/tau^2 + 1/sigma[k]^2, mean = (mu/tau^2 + y[k]/sigma[k]^2)/precision
+// theta[j] | rest ~ normal(mean, 1 / sqrt(precision))     in parallel     model.gm:14
+//   precision = 1/tau^2 + 1/sigma[j]^2, mean = (mu/tau^2 + y[j]/sigma[j]^2)/precision
 KERNEL(draw_theta) {
     const real inverse_tau_squared = 1 / square(*s->tau);
-    EACH (k, d->J) {
-        const real precision = inverse_tau_squared + 1 / square(d->sigma[k]);
-        const real mean = (*s->mu * inverse_tau_squared + s->y[k] / square(d->sigma[k])) / precision;
-        DRAW(theta, k, NORMAL(mean, precision));
+    EACH (j, d->J) {
+        const real precision = inverse_tau_squared + 1 / square(d->sigma[j]);
+        const real mean = (*s->mu * inverse_tau_squared + s->y[j] / square(d->sigma[j])) / precision;
+        DRAW(theta, j, NORMAL(mean, precision));
     }
 }
 
@@ -109,16 +109,16 @@ KERNEL_TEAM(draw_tau) {
 }
 
 // scale_tau | rest ~ normal(mean, 1 / sqrt(precision)), truncated     model.gm:11
-//   precision = 0.08/nu_tau + sum(j in 1:J, (mu - theta[j])^2/sigma[j]^2)
-//   mean = sum(j in 1:J, (mu - theta[j])*(mu - y[j])/sigma[j]^2)/precision
+//   precision = 0.08/nu_tau + sum(j in 1:J, (theta[j] - mu)^2/sigma[j]^2)
+//   mean = sum(j in 1:J, (theta[j] - mu)*(y[j] - mu)/sigma[j]^2)/precision
 //   lower = 0
 //   then tau = tau*scale_tau,  theta[j] = mu + (theta[j] - mu)*scale_tau,  nu_tau = nu_tau/scale_tau^2
-//   c = scale_tau: Jacobian c^(J - 1) (tau c, theta c^J, nu_tau c^-2), Haar measure dc/c, densities c^(2 - J): no power of it is left
+//   c = scale_tau: Jacobian c^(J - 1) (tau c, theta c^J, nu_tau c^-2), Haar measure dc/c, densities c^(2 - J): no power of c is left
 KERNEL_TEAM(draw_scale_tau) {
     wide h = 0, precision = 0.08 / *s->nu_tau;
     SUM_ALONG (j, d->J, &h, &precision) {
-        h -= (s->y[j] - *s->mu) * (*s->mu - s->theta[j]) / square(d->sigma[j]);
-        precision += square(*s->mu - s->theta[j]) / square(d->sigma[j]);
+        h += (s->y[j] - *s->mu) * (s->theta[j] - *s->mu) / square(d->sigma[j]);
+        precision += square(s->theta[j] - *s->mu) / square(d->sigma[j]);
     }
     TEAM_DRAW(scale_tau, 0, NORMAL_WITHIN(h, precision, 0, INFINITY));
 }
@@ -135,11 +135,11 @@ KERNEL_TEAM(move_tau) {
 // shift_mu_theta | rest ~ normal(mean, 1 / sqrt(precision))     model.gm:10
 //   precision = 0.04 + sum(j in 1:J, 1/sigma[j]^2)
 //   mean = (sum(j in 1:J, (y[j] - theta[j])/sigma[j]^2) - 0.04*mu)/precision
-//   then mu = mu + shift_mu_theta,  theta[k] = theta[k] + shift_mu_theta
+//   then mu = mu + shift_mu_theta,  theta[j] = theta[j] + shift_mu_theta
 KERNEL_TEAM(draw_shift_mu_theta) {
     wide h = -0.04 * *s->mu;
     const wide precision = *s->sum_inverse_sigma_squared + 0.04;
-    SUM_ALONG (j, d->J, &h) h -= (s->theta[j] - s->y[j]) / square(d->sigma[j]);
+    SUM_ALONG (j, d->J, &h) h += (s->y[j] - s->theta[j]) / square(d->sigma[j]);
     const wide mean = h / precision;
     TEAM_DRAW(shift_mu_theta, 0, NORMAL(mean, precision));
 }
@@ -147,15 +147,16 @@ KERNEL_TEAM(draw_shift_mu_theta) {
 // The group move by shift_mu_theta is applied, a translation of Jacobian 1 and uniform measure (Liu and Sabatti 2000)
 KERNEL_TEAM(add_shift_mu_theta) {
     ONE_LANE *s->mu = *s->mu + *s->shift_mu_theta;
-    LANES (k, d->J) s->theta[k] = *s->shift_mu_theta + s->theta[k];
+    LANES (j, d->J) s->theta[j] = *s->shift_mu_theta + s->theta[j];
 }
 
 // ---- part 3: Hamiltonian Monte Carlo: log density and gradient ----
 
-// Unconstrained coordinates of mu, tau, theta. One whose value has not changed is kept: log(exp(q)) is q but for rounding
-// theta = m + s^c*(q - (1 - c)*m), m, s the prior mean and sd, q the coordinate: the value for c = 0, non-centred for c = 1;
-//     c is found in warm-up (Papaspiliopoulos et al. 2007; Gorinova et al. 2020). standard_scale is s^c, standard_chain the chain rule:
-//     d/dq from d/dx, what m and s get of it, and c*log(s), which is log |dx/dq|
+// Unconstrained coordinates of mu, tau, theta. Where a value has not changed its coordinate is kept: made again, it would be rounded again
+// theta = centre + scale*(q - (1 - non_centring)*centre), scale = spread^non_centring: q is the coordinate,
+//     centre and spread the prior mean and sd. non_centring is found in warm-up (Papaspiliopoulos et al. 2007; Gorinova et al. 2020);
+//     with 0 the value is q itself, with 1 it is centre + spread*q. standard_scale gives scale, standard_chain the chain rule:
+//     the slope by q, what centre and spread get of it, and log(scale), the log Jacobian
 KERNEL_TEAM(enter_mu_tau_theta) {
     ALONG (e, d->J + 2) s->non_centring_mu_tau_theta[e] = s->next_non_centring_mu_tau_theta[e];
     ONE_LANE s->position_mu_tau_theta[0] = *s->mu;
@@ -164,8 +165,8 @@ KERNEL_TEAM(enter_mu_tau_theta) {
         s->centre_theta[j] = *s->mu;
         s->spread_theta[j] = *s->tau;
     }
-    ALONG (k, d->J) s->scale_theta[k] = standard_scale(s->non_centring_mu_tau_theta[k + 2], s->spread_theta[k]);
-    LANES (k, d->J) s->position_mu_tau_theta[k + 2] = kept_coordinate(s->position_mu_tau_theta[k + 2], from_standard(s->position_mu_tau_theta[k + 2], s->non_centring_mu_tau_theta[k + 2], s->centre_theta[k], s->scale_theta[k]), (wide)s->theta[k], to_standard((wide)s->theta[k], s->non_centring_mu_tau_theta[k + 2], s->centre_theta[k], s->scale_theta[k]));
+    ALONG (j, d->J) s->scale_theta[j] = standard_scale(s->non_centring_mu_tau_theta[j + 2], s->spread_theta[j]);
+    LANES (j, d->J) s->position_mu_tau_theta[j + 2] = kept_coordinate(s->position_mu_tau_theta[j + 2], from_standard(s->position_mu_tau_theta[j + 2], s->non_centring_mu_tau_theta[j + 2], s->centre_theta[j], s->scale_theta[j]), (wide)s->theta[j], to_standard((wide)s->theta[j], s->non_centring_mu_tau_theta[j + 2], s->centre_theta[j], s->scale_theta[j]));
 }
 
 // mu, tau, theta at these coordinates
@@ -176,14 +177,14 @@ KERNEL_TEAM(transform_mu_tau_theta) {
         s->centre_theta[j] = *s->mu;
         s->spread_theta[j] = *s->tau;
     }
-    ALONG (k, d->J) s->scale_theta[k] = standard_scale(s->non_centring_mu_tau_theta[k + 2], s->spread_theta[k]);
-    LANES (k, d->J) s->theta[k] = from_standard(s->position_mu_tau_theta[k + 2], s->non_centring_mu_tau_theta[k + 2], s->centre_theta[k], s->scale_theta[k]);
+    ALONG (j, d->J) s->scale_theta[j] = standard_scale(s->non_centring_mu_tau_theta[j + 2], s->spread_theta[j]);
+    LANES (j, d->J) s->theta[j] = from_standard(s->position_mu_tau_theta[j + 2], s->non_centring_mu_tau_theta[j + 2], s->centre_theta[j], s->scale_theta[j]);
 }
 
 // (mu, tau, theta): drawn jointly by Hamiltonian Monte Carlo     model.gm:10
 //   a trial in warm-up compares it with their Gibbs updates; it is taken if the unknown that mixes worst has clearly more effective draws
 //       for the same work by it
-//   the log density of mu, tau, theta, in which constants do not count; that of the coordinates q has log |dx/dq| besides
+//   the log density of mu, tau, theta, but for constants; that of their coordinates has the log Jacobian besides
 //   log density += -log(5) - log(2*pi())/2 - 0.02*mu^2
 //   log density += log(2/pi()) - log(5) - log1p(0.04*tau^2)
 //   log density += -log(2*pi())/2 - 1/2*(theta[j] - mu)^2/tau^2 - log(tau)   over j in 1:J
@@ -218,7 +219,7 @@ KERNEL_TEAM(density_mu_tau_theta) {
         s->gradient_mu_tau_theta[0] += slope_mu;
         s->gradient_mu_tau_theta[1] += slope_tau;
     }
-    SUM_ALONG (k, d->J, &lp) lp += standard_chain(s->non_centring_mu_tau_theta[k + 2], s->centre_theta[k], s->spread_theta[k], s->scale_theta[k], s->theta[k], &s->gradient_mu_tau_theta[k + 2], &s->slope_centre_theta[k], &s->slope_spread_theta[k]);
+    SUM_ALONG (j, d->J, &lp) lp += standard_chain(s->non_centring_mu_tau_theta[j + 2], s->centre_theta[j], s->spread_theta[j], s->scale_theta[j], s->theta[j], &s->gradient_mu_tau_theta[j + 2], &s->slope_centre_theta[j], &s->slope_spread_theta[j]);
     wide total1 = 0; SUM_ALONG (j, d->J, &total1) total1 += s->slope_spread_theta[j];
     ONE_LANE s->gradient_mu_tau_theta[1] += total1;
     wide total2 = 0; SUM_ALONG (j, d->J, &total2) total2 += s->slope_centre_theta[j];
@@ -267,7 +268,7 @@ KERNEL_TEAM(log_joint) {
     RESULT(lp);
 }
 
-// ---- part 5: what runs these: the sweep, launches, checks, tables ----
+// ---- part 5: checks and sums of data, launches, tables for the runtime ----
 
 // Data must lie in the support of their distributions, arguments of these in their domains, and subscripts inside their arrays.
 KERNEL_TEAM(check_data) {
@@ -294,12 +295,12 @@ KERNEL_TEAM(before_shift_mu_theta) {
     ONE_LANE *s->shift_mu_theta = 0;
 }
 
-// log |dx/dq| and its gradient: what the log density of the coordinates has besides that of mu, tau, theta
+// The log Jacobian and its gradient: what the log density of the coordinates has besides that of mu, tau, theta
 KERNEL_TEAM(jacobian_mu_tau_theta) {
     wide lp = 0;
     LANES (e, d->J + 2) s->gradient_mu_tau_theta[e] = 0;
     TEAM_BARRIER();
-    SUM_ALONG (k, d->J, &lp) lp += standard_chain(s->non_centring_mu_tau_theta[k + 2], s->centre_theta[k], s->spread_theta[k], s->scale_theta[k], s->theta[k], &s->gradient_mu_tau_theta[k + 2], &s->slope_centre_theta[k], &s->slope_spread_theta[k]);
+    SUM_ALONG (j, d->J, &lp) lp += standard_chain(s->non_centring_mu_tau_theta[j + 2], s->centre_theta[j], s->spread_theta[j], s->scale_theta[j], s->theta[j], &s->gradient_mu_tau_theta[j + 2], &s->slope_centre_theta[j], &s->slope_spread_theta[j]);
     wide total1 = 0; SUM_ALONG (j, d->J, &total1) total1 += s->slope_spread_theta[j];
     ONE_LANE s->gradient_mu_tau_theta[1] += total1;
     wide total2 = 0; SUM_ALONG (j, d->J, &total2) total2 += s->slope_centre_theta[j];
@@ -365,49 +366,6 @@ KERNEL_FORWARD(forward_y) {
     }
 }
 
-static void update_missing_y(GmRun *run)
-{
-    LAUNCH_MISSING(impute_y, run, DATA_y);
-}
-
-static void update_nu_tau(GmRun *run)
-{
-    LAUNCH_ONCE(draw_nu_tau, run);
-}
-
-static void update_theta(GmRun *run)
-{
-    LAUNCH(draw_theta, run, d->J);
-}
-
-static void update_mu(GmRun *run)
-{
-    LAUNCH_TEAM(draw_mu, run, d->J);
-}
-
-static void update_tau(GmRun *run)
-{
-    LAUNCH_TEAM(draw_tau, run, d->J);
-}
-
-static void update_scale_tau(GmRun *run)
-{
-    if (run->checking) {
-        LAUNCH_TEAM(before_scale_tau, run, 1);
-    }
-    LAUNCH_TEAM(draw_scale_tau, run, d->J);
-    LAUNCH_TEAM(move_tau, run, d->J);
-}
-
-static void update_shift_mu_theta(GmRun *run)
-{
-    if (run->checking) {
-        LAUNCH_TEAM(before_shift_mu_theta, run, 1);
-    }
-    LAUNCH_TEAM(draw_shift_mu_theta, run, d->J);
-    LAUNCH_TEAM(add_shift_mu_theta, run, d->J);
-}
-
 static void density_of_mu_tau_theta(GmRun *run)
 {
     LAUNCH_TEAM(transform_mu_tau_theta, run, d->J);
@@ -425,24 +383,6 @@ static void update_mu_tau_theta_by_hmc(GmRun *run)
     NUTS(run, density_of_mu_tau_theta, VAR_mu, nuts_mu_tau_theta, position_mu_tau_theta, log_density_mu_tau_theta, gradient_mu_tau_theta, moves_mu,
          .name = "mu, tau, theta", .coordinates = d->J + 2, .room = 48 * d->J + 352, .alone = GM_UNLESS_MISSING, .marginal = 1, .selection = 1, .accept = 0.8, .depth = 10, .jacobian = jacobian_of_mu_tau_theta, .standardised = gm_of(next_non_centring_mu_tau_theta));
     LAUNCH_TEAM(transform_mu_tau_theta, run, d->J);
-}
-
-// What each update draws, and the function that launches its kernels.
-static const GmUpdate updates[] = {
-    UPDATE("missing y", update_missing_y),
-    UPDATE_WITHOUT_GRADIENTS("nu_tau", update_nu_tau, 1),
-    UPDATE_WITHOUT_GRADIENTS("theta", update_theta, 1),
-    UPDATE_WITHOUT_GRADIENTS("mu", update_mu, 1),
-    UPDATE_WITHOUT_GRADIENTS("tau", update_tau, 1),
-    UPDATE_WITHOUT_GRADIENTS("group move of tau, theta, nu_tau", update_scale_tau, 1),
-    UPDATE_WITHOUT_GRADIENTS("group move of mu, theta", update_shift_mu_theta, 1),
-    UPDATE_WITH_GRADIENTS("mu, tau, theta", update_mu_tau_theta_by_hmc, 1),
-};
-
-static void sweep(GmRun *run)
-{
-    if (ANY_MISSING(run)) take_updates(run, updates, 1);      // missing y
-    take_updates(run, &updates[1], 7);
 }
 
 static void setup(GmRun *run)
@@ -590,19 +530,19 @@ static const GmStatistic statistics[] = {
     {6, STATE_sum_inverse_sigma_squared, 1, "sum of 1/sigma[j]^2 over j"},
     {1, 0, 0, "shape = 1"},
     {1, 0, 0, "rate = 0.04 + 1/tau^2"},
-    {2, 0, 0, "precision = 1/tau^2 + 1/sigma[k]^2"},
-    {2, 0, 0, "mean = (mu/tau^2 + y[k]/sigma[k]^2)/precision"},
+    {2, 0, 0, "precision = 1/tau^2 + 1/sigma[j]^2"},
+    {2, 0, 0, "mean = (mu/tau^2 + y[j]/sigma[j]^2)/precision"},
     {3, 0, 0, "precision = 0.04 + J/tau^2"},
     {3, 0, 0, "mean = sum(j in 1:J, theta[j]/tau^2)/precision"},
     {4, 0, 0, "shape = 1/2 + 1/2*J"},
     {4, 0, 0, "rate = 1/nu_tau + 1/2*sum(j in 1:J, (theta[j] - mu)^2)"},
-    {5, 0, 0, "precision = 0.08/nu_tau + sum(j in 1:J, (mu - theta[j])^2/sigma[j]^2)"},
-    {5, 0, 0, "mean = sum(j in 1:J, (mu - theta[j])*(mu - y[j])/sigma[j]^2)/precision"},
+    {5, 0, 0, "precision = 0.08/nu_tau + sum(j in 1:J, (theta[j] - mu)^2/sigma[j]^2)"},
+    {5, 0, 0, "mean = sum(j in 1:J, (theta[j] - mu)*(y[j] - mu)/sigma[j]^2)/precision"},
     {5, 0, 0, "lower = 0"},
     {5, 0, 0, "then tau = tau*scale_tau,  theta[j] = mu + (theta[j] - mu)*scale_tau,  nu_tau = nu_tau/scale_tau^2"},
     {6, 0, 0, "precision = 0.04 + sum(j in 1:J, 1/sigma[j]^2)"},
     {6, 0, 0, "mean = (sum(j in 1:J, (y[j] - theta[j])/sigma[j]^2) - 0.04*mu)/precision"},
-    {6, 0, 0, "then mu = mu + shift_mu_theta,  theta[k] = theta[k] + shift_mu_theta"},
+    {6, 0, 0, "then mu = mu + shift_mu_theta,  theta[j] = theta[j] + shift_mu_theta"},
     {0, 0, 0, NULL}};
 
 // A selection: unknowns that are drawn by separate updates or together by HMC, and what that costs in multiply-adds.
@@ -628,6 +568,55 @@ static const int fields_1[] = {STATE_mu, STATE_tau, STATE_theta, 0}, latents_1[]
 static const GmSelection selections[] = {
     {.name = "mu, tau, theta", .coupled = 0, .fields = fields_1, .diagnostics = STATE_moves_mu, .machine = STATE_nuts_mu_tau_theta, .latents = latents_1, .cost = cost_1},
 };
+
+
+#endif
+
+// ---- part 6: the sweep ----
+
+#ifndef __CUDACC_RTC__       // it runs on the host, which launches kernels
+
+static void update_missing_y(GmRun *run) { LAUNCH_MISSING(impute_y, run, DATA_y); }
+static void update_nu_tau(GmRun *run) { LAUNCH_ONCE(draw_nu_tau, run); }
+static void update_theta(GmRun *run) { LAUNCH(draw_theta, run, d->J); }
+static void update_mu(GmRun *run) { LAUNCH_TEAM(draw_mu, run, d->J); }
+static void update_tau(GmRun *run) { LAUNCH_TEAM(draw_tau, run, d->J); }
+
+static void update_scale_tau(GmRun *run)
+{
+    if (run->checking) {
+        LAUNCH_TEAM(before_scale_tau, run, 1);
+    }
+    LAUNCH_TEAM(draw_scale_tau, run, d->J);
+    LAUNCH_TEAM(move_tau, run, d->J);
+}
+
+static void update_shift_mu_theta(GmRun *run)
+{
+    if (run->checking) {
+        LAUNCH_TEAM(before_shift_mu_theta, run, 1);
+    }
+    LAUNCH_TEAM(draw_shift_mu_theta, run, d->J);
+    LAUNCH_TEAM(add_shift_mu_theta, run, d->J);
+}
+
+// What each update draws, and the function that launches its kernels. NUTS is WITH_GRADIENTS; in its place are those WITHOUT.
+static const GmUpdate updates[] = {
+    UPDATE("missing y", update_missing_y),
+    UPDATE_WITHOUT_GRADIENTS("nu_tau", update_nu_tau, 1),
+    UPDATE_WITHOUT_GRADIENTS("theta", update_theta, 1),
+    UPDATE_WITHOUT_GRADIENTS("mu", update_mu, 1),
+    UPDATE_WITHOUT_GRADIENTS("tau", update_tau, 1),
+    UPDATE_WITHOUT_GRADIENTS("group move of tau, theta, nu_tau", update_scale_tau, 1),
+    UPDATE_WITHOUT_GRADIENTS("group move of mu, theta", update_shift_mu_theta, 1),
+    UPDATE_WITH_GRADIENTS("mu, tau, theta", update_mu_tau_theta_by_hmc, 1),
+};
+
+static void sweep(GmRun *run)
+{
+    if (ANY_MISSING(run)) take_updates(run, updates, 1);      // missing y
+    take_updates(run, &updates[1], 7);
+}
 
 GM_MODEL("eight_schools", "model.gm", 3, 26, 8,
          .derive = gm_derive, .derive_chain = derive, .forward = forward, .laws = laws, .joint_as_written = 1, .data_shape = data_shape, .state_shape = state_shape, .priors = priors, .observed = observed, .statistics = statistics, .selections = selections, .n_selections = (int)(sizeof selections / sizeof *selections), .cost = cost_1)

@@ -1,8 +1,8 @@
 // model.gm, compiled by gmc.
 //
 // One sweep updates, in this order, each given all else but what is integrated out:
-//   y[k]           every value weighed by its density              impute_y            model.gm:7, if values are missing
-//   z_y[k]         ~ normal(mean, 1 / sqrt(precision)), truncated  draw_z_y            model.gm:14 *
+//   y[i]           every value weighed by its density              impute_y            model.gm:7, if values are missing
+//   z_y[i]         ~ normal(mean, 1 / sqrt(precision)), truncated  draw_z_y            model.gm:14 *
 //   (alpha, beta)  ~ joint normal                                  collect_alpha_beta  model.gm:10 *
 // Where method selection prefers it, NUTS (Hoffman and Gelman 2014) takes the place of the updates marked *, which are then made in some sweeps only:
 //   (alpha, beta)  drawn jointly by Hamiltonian Monte Carlo  density_alpha_beta  model.gm:10, auxiliaries integrated out
@@ -57,39 +57,39 @@ enum { VAR_NONE, VAR_y, VAR_alpha, VAR_beta, VAR_z_y, VAR_log_lik_y, VAR_y_rep }
 
 // ---- part 2: the Gibbs updates ----
 
-// y[k] | rest: every value weighed by its density     if values are missing     model.gm:7
-//   log density += y[k]*log_Phi(alpha + sum(j in 1:p, beta[j]*X[k, j])) + log_Phi(-alpha - sum(j in 1:p, beta[j]*X[k, j]))*(1 - y[k])
+// y[i] | rest: every value weighed by its density     if values are missing     model.gm:7
+//   log density += y[i]*log_Phi(alpha + sum(j in 1:p, beta[j]*X[i, j])) + log_Phi(-alpha - sum(j in 1:p, beta[j]*X[i, j]))*(1 - y[i])
 KERNEL(impute_y) {
-    EACH_MISSING (k, DATA_y) {
-        Stream g = stream(at, VAR_y, k);
+    EACH_MISSING (i, DATA_y) {
+        Stream g = stream(at, VAR_y, i);
         enum { first = 0, values = 2 };
         wide weight[values];
-        const long old = s->y[k];
+        const long old = s->y[i];
         for (long value = 0; value < values; value++) {
             const long x = first + value;
             wide lp = 0;
-            wide sum_beta_X = 0; for (long j = 0; j < d->p; j++) sum_beta_X += s->beta[j] * d->X[k * d->p + j];
+            wide sum_beta_X = 0; for (long j = 0; j < d->p; j++) sum_beta_X += s->beta[j] * d->X[i * d->p + j];
             lp += x * log_Phi(*s->alpha + sum_beta_X) + (1 - x) * log_Phi(-*s->alpha - sum_beta_X);
             weight[value] = lp;
         }
         const long chosen = categorical_log_weights(&g, weight, values);
-        if (chosen < 1) FAULT("y", k, "no value has a positive probability");
+        if (chosen < 1) FAULT("y", i, "no value has a positive probability");
         const long x = chosen < 1 ? old : first + chosen - 1;
         NO_RATIO();
-        s->y[k] = (int)x;
+        s->y[i] = (int)x;
     }
 }
 
-// z_y[k] | rest ~ normal(mean, 1 / sqrt(precision)), truncated     in parallel     model.gm:14
+// z_y[i] | rest ~ normal(mean, 1 / sqrt(precision)), truncated     in parallel     model.gm:14
 //   an auxiliary of albert_chib: Albert and Chib 1993, Journal of the American Statistical Association 88
-//   precision = 1, mean = alpha + sum(j in 1:p, beta[j]*X[k, j]), lower = if_else((y[k] == 1), 0, -inf), upper = if_else((y[k] == 1), inf,
+//   precision = 1, mean = alpha + sum(j in 1:p, beta[j]*X[i, j]), lower = if_else((y[i] == 1), 0, -inf), upper = if_else((y[i] == 1), inf,
 //       0)
 //   a pass over the rows of X, of which dot is that times beta; what it returns are weights of the row in sums over rows
-ROW(draw_z_y, k) {
-    const real h = *s->alpha + dot, precision = 1, lower = (s->y[k] == 1) ? 0 : -INFINITY;
-    const real upper = (s->y[k] == 1) ? INFINITY : 0;
-    DRAW(z_y, k, NORMAL_WITHIN(h, precision, lower, upper));
-    return row_weight_and(s->z_y[k], square(s->z_y[k]));
+ROW(draw_z_y, i) {
+    const real h = *s->alpha + dot, precision = 1, lower = (s->y[i] == 1) ? 0 : -INFINITY;
+    const real upper = (s->y[i] == 1) ? INFINITY : 0;
+    DRAW(z_y, i, NORMAL_WITHIN(h, precision, lower, upper));
+    return row_weight_and(s->z_y[i], square(s->z_y[i]));
 }
 
 // (alpha, beta) with fewer rows than coefficients (Bhattacharya et al. 2016): precision D + R'R, rows of R and targets over their sd
@@ -100,7 +100,7 @@ KERNEL_TEAM(collect_rows_alpha_beta) {
     LANES (e, d->N) s->target_alpha_beta[e] = 0;
     TEAM_BARRIER();
     ONE_LANE s->diagonal_alpha_beta[0] += 0.04;
-    LANES (i, d->p) s->diagonal_alpha_beta[1 + i] += 0.16;
+    LANES (j, d->p) s->diagonal_alpha_beta[1 + j] += 0.16;
     LANES (i, d->N) s->target_alpha_beta[i] = s->z_y[i];
     ALONG (i, d->N) s->rows_of_alpha_beta[i * n] += 1;
     ALONG2 (i, d->N, j, d->p) s->rows_of_alpha_beta[i * n + 1 + j] += d->X[i * d->p + j];
@@ -115,7 +115,7 @@ KERNEL_ONCE(list_rows_alpha_beta) {
     const long n = d->p + 1;
     for (long e = 0; e < n; e++) s->shift_alpha_beta[e] = 0;
     SPARSE_ADD(0, 0, 0.02);
-    for (long i = 0; i < d->p; i++) SPARSE_ADD(1 + i, 1 + i, 0.08);
+    for (long j = 0; j < d->p; j++) SPARSE_ADD(1 + j, 1 + j, 0.08);
     for (long i = 0; i < d->N; i++) {
         SPARSE_ROW(1);
         SPARSE_TARGET(s->z_y[i]);
@@ -129,7 +129,7 @@ KERNEL_ONCE(list_rows_alpha_beta) {
 
 // (alpha, beta) | rest ~ normal with precision J and shift h, mean J^-1 h     normal terms of the log joint couple them     model.gm:10
 //   J[alpha, alpha] += 0.04
-//   J[beta[i], beta[i]] += 0.16   over i in 1:p
+//   J[beta[j], beta[j]] += 0.16   over j in 1:p
 //   J[alpha, alpha] += 1   over i in 1:N
 //   J[alpha, beta[j2]] += X[i, j2]   over i in 1:N, j2 in 1:p
 //   h[alpha] += z_y[i]   over i in 1:N
@@ -142,12 +142,12 @@ KERNEL_TEAM(collect_alpha_beta) {
     LANES (e, n) s->shift_alpha_beta[e] = 0;
     TEAM_BARRIER();
     ONE_LANE s->precision_alpha_beta[0] += 0.04;
-    ALONG (i, d->p) s->precision_alpha_beta[(1 + i) * n + 1 + i] += 0.16;
+    ALONG (j, d->p) s->precision_alpha_beta[(1 + j) * n + 1 + j] += 0.16;
     ONE_LANE s->precision_alpha_beta[0] += d->N;
-    ALONG (a, d->p) ADD_TWICE(s->precision_alpha_beta, 1 + a, (1 + a) * n, s->sum_X_by_column[a]);
+    ALONG (j, d->p) ADD_TWICE(s->precision_alpha_beta, 1 + j, (1 + j) * n, s->sum_X_by_column[j]);
     wide total2 = 0; SUM_ALONG (i, d->N, &total2) total2 += s->z_y[i];
     ONE_LANE s->shift_alpha_beta[0] += total2;
-    LANES2 (a, d->p, b, d->p) s->precision_alpha_beta[(1 + a) * n + 1 + b] += s->sum_X_X[a * d->p + b];
+    LANES2 (j, d->p, j2, d->p) s->precision_alpha_beta[(1 + j) * n + 1 + j2] += s->sum_X_X[j * d->p + j2];
     ALONG (j, d->p) s->shift_alpha_beta[1 + j] += s->rows_beta[j];
     ONE_LANE s->joint_alpha_beta[0] = *s->alpha;
     ALONG (e, d->p) s->joint_alpha_beta[1 + e] = s->beta[e];
@@ -161,24 +161,24 @@ KERNEL_TEAM(rescale_z_y) {
 
 // ---- part 3: Hamiltonian Monte Carlo: log density and gradient ----
 
-// Unconstrained coordinates of alpha, beta. One whose value has not changed is kept: log(exp(q)) is q but for rounding
+// Unconstrained coordinates of alpha, beta. Where a value has not changed its coordinate is kept: made again, it would be rounded again
 KERNEL_TEAM(enter_alpha_beta) {
     ONE_LANE s->position_alpha_beta[0] = *s->alpha;
-    LANES (k, d->p) s->position_alpha_beta[k + 1] = s->beta[k];
+    LANES (j, d->p) s->position_alpha_beta[j + 1] = s->beta[j];
 }
 
 // alpha, beta at these coordinates
 KERNEL_TEAM(transform_alpha_beta) {
     ONE_LANE *s->alpha = s->position_alpha_beta[0];
-    LANES (k, d->p) s->beta[k] = s->position_alpha_beta[k + 1];
+    LANES (j, d->p) s->beta[j] = s->position_alpha_beta[j + 1];
 }
 
 // (alpha, beta): drawn jointly by Hamiltonian Monte Carlo     model.gm:10
 //   a trial in warm-up compares it with their Gibbs updates; it is taken if the unknown that mixes worst has clearly more effective draws
 //       for the same work by it
-//   the log density of alpha, beta, in which constants do not count; that of the coordinates q has log |dx/dq| besides
+//   the log density of alpha, beta, but for constants; that of their coordinates has the log Jacobian besides
 //   log density += -log(5) - log(2*pi())/2 - 0.02*alpha^2
-//   log density += -log(5/2) - log(2*pi())/2 - 0.08*beta[i]^2   over i in 1:p
+//   log density += -log(5/2) - log(2*pi())/2 - 0.08*beta[j]^2   over j in 1:p
 //   log density += y[i]*log_Phi(alpha + sum(j in 1:p, beta[j]*X[i, j])) + log_Phi(-alpha - sum(j in 1:p, beta[j]*X[i, j]))*(1 - y[i])
 //       over i in 1:N
 KERNEL_TEAM(density_alpha_beta) {
@@ -188,10 +188,10 @@ KERNEL_TEAM(density_alpha_beta) {
     // alpha ~ normal(0, 5)
     lp -= 0.02 * square(*s->alpha);
     slope_alpha -= 0.04 * *s->alpha;
-    // beta[i] ~ normal(0, 5/2)
-    SUM_ALONG (i, d->p, &lp) {
-        lp -= 0.08 * square(s->beta[i]);
-        s->gradient_alpha_beta[1 + i] -= 0.16 * s->beta[i];
+    // beta[j] ~ normal(0, 5/2)
+    SUM_ALONG (j, d->p, &lp) {
+        lp -= 0.08 * square(s->beta[j]);
+        s->gradient_alpha_beta[1 + j] -= 0.16 * s->beta[j];
     }
     // y[i] ~ bernoulli(Phi(alpha + sum(j in 1:p, beta[j]*X[i, j])))
     const wide now_alpha = *s->alpha;
@@ -245,8 +245,8 @@ KERNEL_TEAM(log_joint) {
     wide lp = 0;
     // alpha ~ normal(0, 5)
     lp += -0.02 * square(*s->alpha) - (log(5.0) + log(2 * GM_PI) / 2);
-    // beta[i] ~ normal(0, 5/2)
-    SUM_ALONG (i, d->p, &lp) lp += -0.08 * square(s->beta[i]) - (log(2.5) + HALF_LOG_2PI);
+    // beta[j] ~ normal(0, 5/2)
+    SUM_ALONG (j, d->p, &lp) lp += -0.08 * square(s->beta[j]) - (log(2.5) + HALF_LOG_2PI);
     if (CHECKING) {
         // z_y[i] ~ normal(alpha + sum(j in 1:p, beta[j]*X[i, j]), 1), by albert_chib
         SUM_ALONG (i, d->N, &lp) {
@@ -265,7 +265,7 @@ KERNEL_TEAM(log_joint) {
     RESULT(lp);
 }
 
-// ---- part 5: what runs these: the sweep, launches, checks, tables ----
+// ---- part 5: checks and sums of data, launches, tables for the runtime ----
 
 // Data must lie in the support of their distributions.
 KERNEL_TEAM(check_data) {
@@ -303,7 +303,7 @@ KERNEL_TEAM(place_alpha_beta) {
 KERNEL_PRIOR(log_prior) {
     ONE_LANE *s->lprior_alpha = -0.02 * square(*s->alpha) - (log(5.0) + log(2 * GM_PI) / 2);
     wide lp2 = 0;
-    SUM_ALONG (i, d->p, &lp2) lp2 += -0.08 * square(s->beta[i]) - (log(2.5) + HALF_LOG_2PI);
+    SUM_ALONG (j, d->p, &lp2) lp2 += -0.08 * square(s->beta[j]) - (log(2.5) + HALF_LOG_2PI);
     ONE_LANE *s->lprior_beta = lp2;
 }
 
@@ -321,12 +321,12 @@ KERNEL_FORWARD(forward_alpha) {
 
 // beta from the law of its own statement
 KERNEL_FORWARD(forward_beta) {
-    for (long i = 0; i < d->p; i++) {
-        UNLESS_KEPT(VAR_beta, i) {
-            Stream g = stream(at, VAR_beta, i);
+    for (long j = 0; j < d->p; j++) {
+        UNLESS_KEPT(VAR_beta, j) {
+            Stream g = stream(at, VAR_beta, j);
             const wide x = normal_mean_sd(&g, 0, 2.5);
-            VERIFY(x, "beta", i);
-            s->beta[i] = x;
+            VERIFY(x, "beta", j);
+            s->beta[j] = x;
         }
     }
 }
@@ -368,31 +368,6 @@ static int few_alpha(const GmRun *run)
     return FEW_ROWS(1, d->N, d->p + 1);
 }
 
-static void update_missing_y(GmRun *run)
-{
-    LAUNCH_MISSING(impute_y, run, DATA_y);
-}
-
-static void update_z_y(GmRun *run)
-{
-    LAUNCH_ROWS_AND(draw_z_y, run, d->N, d->p, d->X, beta, rows_beta, scale_of_z_y);
-}
-
-static void update_alpha_beta(GmRun *run)
-{
-    if (LISTED(1)) {
-        NORMAL_SPARSE_SCALED(list_rows_alpha_beta, run, VAR_alpha, "alpha", 1, shift_alpha_beta, joint_alpha_beta, scale_of_z_y);
-    } else if (few_alpha(run)) {
-        LAUNCH_TEAM(collect_rows_alpha_beta, run, d->p + d->N + (long)d->N * d->p);
-        NORMAL_ROWS_SCALED(run, VAR_alpha, "alpha", d->N, d->p + 1, diagonal_alpha_beta, shift_alpha_beta, rows_of_alpha_beta, target_alpha_beta, system_alpha_beta, joint_alpha_beta, scale_of_z_y);
-    } else {
-        LAUNCH_TEAM(collect_alpha_beta, run, (long)(d->p + 1) * (d->p + 1) + d->p + d->N + (long)d->p * d->p);
-        NORMAL_DENSE_SCALED(run, VAR_alpha, "alpha", d->p + 1, precision_alpha_beta, shift_alpha_beta, joint_alpha_beta, scale_of_z_y);
-    }
-    LAUNCH_TEAM(place_alpha_beta, run, d->p);
-    if (run->auxiliaries) LAUNCH_TEAM(rescale_z_y, run, d->N);
-}
-
 static void density_of_alpha_beta(GmRun *run)
 {
     LAUNCH_TEAM(transform_alpha_beta, run, d->p);
@@ -408,20 +383,6 @@ static void update_alpha_beta_by_hmc(GmRun *run)
     NUTS(run, density_of_alpha_beta, VAR_alpha, nuts_alpha_beta, position_alpha_beta, log_density_alpha_beta, gradient_alpha_beta, moves_alpha,
          .name = "alpha, beta", .coordinates = d->p + 1, .room = 48 * d->p + 304, .alone = GM_UNLESS_MISSING, .marginal = 1, .selection = 1, .accept = 0.8, .depth = 10);
     LAUNCH_TEAM(transform_alpha_beta, run, d->p);
-}
-
-// What each update draws, and the function that launches its kernels.
-static const GmUpdate updates[] = {
-    UPDATE("missing y", update_missing_y),
-    UPDATE_WITHOUT_GRADIENTS("z_y", update_z_y, 1),
-    UPDATE_WITHOUT_GRADIENTS("alpha, beta", update_alpha_beta, 1),
-    UPDATE_WITH_GRADIENTS("alpha, beta", update_alpha_beta_by_hmc, 1),
-};
-
-static void sweep(GmRun *run)
-{
-    if (ANY_MISSING(run)) take_updates(run, updates, 1);      // missing y
-    take_updates(run, &updates[1], 3);
 }
 
 static void setup(GmRun *run)
@@ -615,9 +576,9 @@ static const GmLaw laws[] = {
 // Sums that updates read, and parameters of their laws, for `why`.
 static const GmStatistic statistics[] = {
     {1, 0, 0, "precision = 1"},
-    {1, 0, 0, "mean = alpha + sum(j in 1:p, beta[j]*X[k, j])"},
-    {1, 0, 0, "lower = if_else((y[k] == 1), 0, -inf)"},
-    {1, 0, 0, "upper = if_else((y[k] == 1), inf, 0)"},
+    {1, 0, 0, "mean = alpha + sum(j in 1:p, beta[j]*X[i, j])"},
+    {1, 0, 0, "lower = if_else((y[i] == 1), 0, -inf)"},
+    {1, 0, 0, "upper = if_else((y[i] == 1), inf, 0)"},
     {0, 0, 0, NULL}};
 
 // A selection: unknowns that are drawn by separate updates or together by HMC, and what that costs in multiply-adds.
@@ -646,6 +607,49 @@ static const int fields_1[] = {STATE_alpha, STATE_beta, 0}, latents_1[] = {STATE
 static const GmSelection selections[] = {
     {.name = "alpha, beta", .coupled = 0, .fields = fields_1, .diagnostics = STATE_moves_alpha, .machine = STATE_nuts_alpha_beta, .latents = latents_1, .cost = cost_1},
 };
+
+
+#endif
+
+// ---- part 6: the sweep ----
+
+#ifndef __CUDACC_RTC__       // it runs on the host, which launches kernels
+
+static void update_missing_y(GmRun *run) { LAUNCH_MISSING(impute_y, run, DATA_y); }
+
+static void update_z_y(GmRun *run)
+{
+    LAUNCH_ROWS_AND(draw_z_y, run, d->N, d->p, d->X, beta, rows_beta, scale_of_z_y);
+}
+
+static void update_alpha_beta(GmRun *run)
+{
+    if (LISTED(1)) {
+        NORMAL_SPARSE_SCALED(list_rows_alpha_beta, run, VAR_alpha, "alpha", 1, shift_alpha_beta, joint_alpha_beta, scale_of_z_y);
+    } else if (few_alpha(run)) {
+        LAUNCH_TEAM(collect_rows_alpha_beta, run, d->p + d->N + (long)d->N * d->p);
+        NORMAL_ROWS_SCALED(run, VAR_alpha, "alpha", d->N, d->p + 1, diagonal_alpha_beta, shift_alpha_beta, rows_of_alpha_beta, target_alpha_beta, system_alpha_beta, joint_alpha_beta, scale_of_z_y);
+    } else {
+        LAUNCH_TEAM(collect_alpha_beta, run, (long)(d->p + 1) * (d->p + 1) + d->p + d->N + (long)d->p * d->p);
+        NORMAL_DENSE_SCALED(run, VAR_alpha, "alpha", d->p + 1, precision_alpha_beta, shift_alpha_beta, joint_alpha_beta, scale_of_z_y);
+    }
+    LAUNCH_TEAM(place_alpha_beta, run, d->p);
+    if (run->auxiliaries) LAUNCH_TEAM(rescale_z_y, run, d->N);
+}
+
+// What each update draws, and the function that launches its kernels. NUTS is WITH_GRADIENTS; in its place are those WITHOUT.
+static const GmUpdate updates[] = {
+    UPDATE("missing y", update_missing_y),
+    UPDATE_WITHOUT_GRADIENTS("z_y", update_z_y, 1),
+    UPDATE_WITHOUT_GRADIENTS("alpha, beta", update_alpha_beta, 1),
+    UPDATE_WITH_GRADIENTS("alpha, beta", update_alpha_beta_by_hmc, 1),
+};
+
+static void sweep(GmRun *run)
+{
+    if (ANY_MISSING(run)) take_updates(run, updates, 1);      // missing y
+    take_updates(run, &updates[1], 3);
+}
 
 GM_MODEL("probit", "model.gm", 4, 28, 4,
          .derive = gm_derive, .derive_chain = derive, .forward = forward, .laws = laws, .joint_as_written = 1, .row_bytes = row_bytes, .row_width = row_width, .data_shape = data_shape, .state_shape = state_shape, .priors = priors, .observed = observed, .statistics = statistics, .selections = selections, .n_selections = (int)(sizeof selections / sizeof *selections), .cost = cost_1)

@@ -3,7 +3,7 @@
 // One sweep updates, in this order, each given all else but what is integrated out:
 //   y[i]      ~ poisson(t[i]*theta[i])  impute_y      model.gm:7, if values are missing
 //   b         ~ gamma(shape, rate)      draw_b        model.gm:10 *
-//   theta[k]  ~ gamma(shape, rate)      draw_theta    model.gm:11 *
+//   theta[i]  ~ gamma(shape, rate)      draw_theta    model.gm:11 *
 //   scale_b   ~ gig(order, psi, chi)    draw_scale_b  model.gm:10 *
 // Where method selection prefers it, NUTS (Hoffman and Gelman 2014) takes the place of the updates marked *, which are then made in some sweeps only:
 //   (b, theta)  drawn jointly by Hamiltonian Monte Carlo  density_b_theta  model.gm:10
@@ -52,12 +52,12 @@ enum { VAR_NONE, VAR_y, VAR_b, VAR_theta, VAR_scale_b, VAR_log_lik_y, VAR_y_rep 
 
 // y[i] | rest ~ poisson(t[i]*theta[i])     if values are missing     model.gm:7
 KERNEL(impute_y) {
-    EACH_MISSING (k, DATA_y) {
-        Stream g = stream(at, VAR_y, k);
-        const wide x = poisson(&g, d->t[k] * s->theta[k]);
-        if (!(x >= 0 && x <= 2147483647)) FAULT("y", k, "its draw is not a count of 32 bits");
+    EACH_MISSING (i, DATA_y) {
+        Stream g = stream(at, VAR_y, i);
+        const wide x = poisson(&g, d->t[i] * s->theta[i]);
+        if (!(x >= 0 && x <= 2147483647)) FAULT("y", i, "its draw is not a count of 32 bits");
         NO_RATIO();
-        s->y[k] = INTEGER_DRAWN(x);
+        s->y[i] = INTEGER_DRAWN(x);
     }
 }
 
@@ -70,12 +70,12 @@ KERNEL_TEAM(draw_b) {
     TEAM_DRAW(b, 0, POWER_GAMMA(1, shape, rate));
 }
 
-// theta[k] | rest ~ gamma(shape, rate)     in parallel     model.gm:11
-//   shape = 9/5 + y[k], rate = b + t[k]
+// theta[i] | rest ~ gamma(shape, rate)     in parallel     model.gm:11
+//   shape = 9/5 + y[i], rate = b + t[i]
 KERNEL(draw_theta) {
-    EACH (k, d->N) {
-        const wide shape = s->y[k] + 1.8, rate = *s->b + d->t[k];
-        DRAW(theta, k, POWER_GAMMA(1, shape, rate));
+    EACH (i, d->N) {
+        const wide shape = s->y[i] + 1.8, rate = *s->b + d->t[i];
+        DRAW(theta, i, POWER_GAMMA(1, shape, rate));
     }
 }
 
@@ -101,22 +101,22 @@ KERNEL_TEAM(move_b) {
 
 // ---- part 3: Hamiltonian Monte Carlo: log density and gradient ----
 
-// Unconstrained coordinates of b, theta. One whose value has not changed is kept: log(exp(q)) is q but for rounding
+// Unconstrained coordinates of b, theta. Where a value has not changed its coordinate is kept: made again, it would be rounded again
 KERNEL_TEAM(enter_b_theta) {
     ONE_LANE s->position_b_theta[0] = kept_coordinate(s->position_b_theta[0], exp(s->position_b_theta[0]), *s->b, log(*s->b));
-    LANES (k, d->N) s->position_b_theta[k + 1] = kept_coordinate(s->position_b_theta[k + 1], exp(s->position_b_theta[k + 1]), s->theta[k], log(s->theta[k]));
+    LANES (i, d->N) s->position_b_theta[i + 1] = kept_coordinate(s->position_b_theta[i + 1], exp(s->position_b_theta[i + 1]), s->theta[i], log(s->theta[i]));
 }
 
 // b, theta at these coordinates
 KERNEL_TEAM(transform_b_theta) {
     ONE_LANE *s->b = exp(s->position_b_theta[0]);
-    LANES (k, d->N) s->theta[k] = exp(s->position_b_theta[k + 1]);
+    LANES (i, d->N) s->theta[i] = exp(s->position_b_theta[i + 1]);
 }
 
 // (b, theta): drawn jointly by Hamiltonian Monte Carlo     model.gm:10
 //   a trial in warm-up compares it with their Gibbs updates; it is taken if the unknown that mixes worst has clearly more effective draws
 //       for the same work by it
-//   the log density of b, theta, in which constants do not count; that of the coordinates q has log |dx/dq| besides
+//   the log density of b, theta, but for constants; that of their coordinates has the log Jacobian besides
 //   log density += -lgamma(1/10) - b - 9/10*log(b)
 //   log density += 9/5*log(b) + 4/5*log(theta[i]) - lgamma(9/5) - b*theta[i]   over i in 1:N
 //   log density += y[i]*(log(t[i]) + log(theta[i])) - t[i]*theta[i] - lgamma(1 + y[i])   over i in 1:N
@@ -144,9 +144,9 @@ KERNEL_TEAM(density_b_theta) {
         s->log_density_b_theta[1] = lp;
         s->gradient_b_theta[0] += slope_b;
     }
-    SUM_ALONG (k, d->N, &lp) {
-        lp += s->position_b_theta[k + 1];
-        s->gradient_b_theta[k + 1] = s->theta[k] * s->gradient_b_theta[k + 1] + 1;
+    SUM_ALONG (i, d->N, &lp) {
+        lp += s->position_b_theta[i + 1];
+        s->gradient_b_theta[i + 1] = s->theta[i] * s->gradient_b_theta[i + 1] + 1;
     }
     lp += now_log_b;
     ONE_LANE s->gradient_b_theta[0] = now_b * s->gradient_b_theta[0] + 1;
@@ -184,7 +184,7 @@ KERNEL_TEAM(log_joint) {
     RESULT(lp);
 }
 
-// ---- part 5: what runs these: the sweep, launches, checks, tables ----
+// ---- part 5: checks and sums of data, launches, tables for the runtime ----
 
 // Data must lie in the support of their distributions.
 KERNEL_TEAM(check_data) {
@@ -206,14 +206,14 @@ KERNEL_TEAM(before_scale_b) {
     ONE_LANE *s->scale_b = 1;
 }
 
-// log |dx/dq| and its gradient: what the log density of the coordinates has besides that of b, theta
+// The log Jacobian and its gradient: what the log density of the coordinates has besides that of b, theta
 KERNEL_TEAM(jacobian_b_theta) {
     wide lp = 0;
     LANES (e, d->N + 1) s->gradient_b_theta[e] = 0;
     TEAM_BARRIER();
-    SUM_ALONG (k, d->N, &lp) {
-        lp += s->position_b_theta[k + 1];
-        s->gradient_b_theta[k + 1] = s->theta[k] * s->gradient_b_theta[k + 1] + 1;
+    SUM_ALONG (i, d->N, &lp) {
+        lp += s->position_b_theta[i + 1];
+        s->gradient_b_theta[i + 1] = s->theta[i] * s->gradient_b_theta[i + 1] + 1;
     }
     lp += s->position_b_theta[0];
     ONE_LANE s->gradient_b_theta[0] = *s->b * s->gradient_b_theta[0] + 1;
@@ -266,30 +266,6 @@ KERNEL_FORWARD(forward_y) {
     }
 }
 
-static void update_missing_y(GmRun *run)
-{
-    LAUNCH_MISSING(impute_y, run, DATA_y);
-}
-
-static void update_b(GmRun *run)
-{
-    LAUNCH_TEAM(draw_b, run, d->N);
-}
-
-static void update_theta(GmRun *run)
-{
-    LAUNCH(draw_theta, run, d->N);
-}
-
-static void update_scale_b(GmRun *run)
-{
-    if (run->checking) {
-        LAUNCH_TEAM(before_scale_b, run, 1);
-    }
-    LAUNCH_TEAM(draw_scale_b, run, d->N);
-    LAUNCH_TEAM(move_b, run, d->N);
-}
-
 static void density_of_b_theta(GmRun *run)
 {
     LAUNCH_TEAM(transform_b_theta, run, d->N);
@@ -307,22 +283,6 @@ static void update_b_theta_by_hmc(GmRun *run)
     NUTS(run, density_of_b_theta, VAR_b, nuts_b_theta, position_b_theta, log_density_b_theta, gradient_b_theta, moves_b,
          .name = "b, theta", .coordinates = d->N + 1, .room = 48 * d->N + 304, .alone = GM_UNLESS_MISSING, .selection = 1, .accept = 0.8, .depth = 10, .jacobian = jacobian_of_b_theta);
     LAUNCH_TEAM(transform_b_theta, run, d->N);
-}
-
-// What each update draws, and the function that launches its kernels.
-static const GmUpdate updates[] = {
-    UPDATE("missing y", update_missing_y),
-    UPDATE_WITHOUT_GRADIENTS("b", update_b, 1),
-    UPDATE_WITHOUT_GRADIENTS("theta", update_theta, 1),
-    UPDATE_WITHOUT_GRADIENTS("group move of b, theta", update_scale_b, 1),
-    UPDATE_WITH_GRADIENTS("b, theta", update_b_theta_by_hmc, 1),
-};
-
-static void sweep(GmRun *run)
-{
-    if (ANY_MISSING(run)) take_updates(run, updates, 1);      // missing y
-    if (ANY_MISSING(run)) LAUNCH_TEAM(sums_of_responses, run, d->N);
-    take_updates(run, &updates[1], 4);
 }
 
 static void refresh(GmRun *run)      // after missing values were drawn
@@ -457,8 +417,8 @@ static const GmStatistic statistics[] = {
     {3, STATE_sum_y, 1, "sum of y[i] over i"},
     {1, 0, 0, "shape = 1/10 + 9/5*N"},
     {1, 0, 0, "rate = 1 + sum(i in 1:N, theta[i])"},
-    {2, 0, 0, "shape = 9/5 + y[k]"},
-    {2, 0, 0, "rate = b + t[k]"},
+    {2, 0, 0, "shape = 9/5 + y[i]"},
+    {2, 0, 0, "rate = b + t[i]"},
     {3, 0, 0, "order = sum(i in 1:N, y[i]) - 1/10"},
     {3, 0, 0, "psi = 2*sum(i in 1:N, t[i]*theta[i])"},
     {3, 0, 0, "chi = 2*b"},
@@ -488,6 +448,42 @@ static const int fields_1[] = {STATE_b, STATE_theta, 0}, latents_1[] = {0};
 static const GmSelection selections[] = {
     {.name = "b, theta", .coupled = 0, .fields = fields_1, .diagnostics = STATE_moves_b, .machine = STATE_nuts_b_theta, .latents = latents_1, .cost = cost_1},
 };
+
+
+#endif
+
+// ---- part 6: the sweep ----
+
+#ifndef __CUDACC_RTC__       // it runs on the host, which launches kernels
+
+static void update_missing_y(GmRun *run) { LAUNCH_MISSING(impute_y, run, DATA_y); }
+static void update_b(GmRun *run) { LAUNCH_TEAM(draw_b, run, d->N); }
+static void update_theta(GmRun *run) { LAUNCH(draw_theta, run, d->N); }
+
+static void update_scale_b(GmRun *run)
+{
+    if (run->checking) {
+        LAUNCH_TEAM(before_scale_b, run, 1);
+    }
+    LAUNCH_TEAM(draw_scale_b, run, d->N);
+    LAUNCH_TEAM(move_b, run, d->N);
+}
+
+// What each update draws, and the function that launches its kernels. NUTS is WITH_GRADIENTS; in its place are those WITHOUT.
+static const GmUpdate updates[] = {
+    UPDATE("missing y", update_missing_y),
+    UPDATE_WITHOUT_GRADIENTS("b", update_b, 1),
+    UPDATE_WITHOUT_GRADIENTS("theta", update_theta, 1),
+    UPDATE_WITHOUT_GRADIENTS("group move of b, theta", update_scale_b, 1),
+    UPDATE_WITH_GRADIENTS("b, theta", update_b_theta_by_hmc, 1),
+};
+
+static void sweep(GmRun *run)
+{
+    if (ANY_MISSING(run)) take_updates(run, updates, 1);      // missing y
+    if (ANY_MISSING(run)) LAUNCH_TEAM(sums_of_responses, run, d->N);
+    take_updates(run, &updates[1], 4);
+}
 
 GM_MODEL("pump", "model.gm", 3, 15, 5,
          .derive = gm_derive, .derive_chain = derive, .forward = forward, .laws = laws, .joint_as_written = 1, .refresh = refresh, .data_shape = data_shape, .state_shape = state_shape, .priors = priors, .observed = observed, .statistics = statistics, .selections = selections, .n_selections = (int)(sizeof selections / sizeof *selections), .cost = cost_1)
