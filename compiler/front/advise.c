@@ -4,7 +4,7 @@
 //   Bayesian Analysis 1);
 // - a uniform sd with a far end, for the same reason: all but a trifle of its mass lies where no sd is;
 // - a location whose scale is so large that the prior is flat in all but name;
-// - data that nothing reads;
+// - data that nothing reads, and unknowns that nothing depends on, beside data that are observed;
 // - unknowns that are flat on a line without end, so that the posterior may not be proper;
 // - a + u[g[i]] where u ~ normal(m, s), and a and m occur nowhere else: only a + m is in the likelihood.
 //
@@ -24,6 +24,7 @@ typedef struct Advice {
     List stmts;  // Stmt: all that draw, define or add
     Map uses;    // Decl -> Uses
     Map added;   // Decl -> Uses, of those only within target += ...
+    bool observes;  // some data have a distribution, or something is added to the density
 } Advice;
 
 typedef struct Uses {
@@ -131,8 +132,25 @@ static bool has_statement(const Decl *d)
     return d->sites || (f && f->tildes.n);
 }
 
+// Has the model a density beside those of unknowns: data that have a distribution or are functions of unknowns, or target += ...?
+static bool observes(const Advice *v)
+{
+    for (int i = 0; i < v->stmts.n; i++) {
+        const Stmt *s = v->stmts.item[i];
+        const Ast *root = s->lhs ? place_root(s->lhs) : NULL;
+        const bool known = !root || !root->decl || root->decl->kind == DECL_DATA;
+        if (s->kind == STMT_TARGET || (known && s->block != BLOCK_PREDICT)) return true;
+    }
+    return false;
+}
+
 static void advise_decl(Advice *v, const Decl *d)
 {
+    if (d->kind == DECL_VARIABLE && has_statement(d) && d->block != BLOCK_PREDICT && v->observes && !uses_of(v, d)) {
+        Diag *m = diag(v->d, d->span, DIAG_W0907, d->name);
+        diag_because(m, "the data say nothing of it: its draws are those of its distribution");
+        diag_help(m, "a misspelt name, or a line that can go; a prediction stands in a predict block");
+    }
     if (d->kind == DECL_DATA && !uses_of(v, d)) {
         Diag *m = diag(v->d, d->span, DIAG_W0904, d->name);
         diag_help(m, "a misspelt name, or a line that can go");
@@ -206,6 +224,7 @@ void front_advise(Arena *a, Model *m, const Library *lib, Diags *d)
     for (int i = 0; i < v.stmts.n; i++)
         if (((const Stmt *)v.stmts.item[i])->kind == STMT_TARGET) count(&target, ((const Stmt *)v.stmts.item[i])->rhs);
     v.added = target.uses;
+    v.observes = observes(&v);
     for (int i = 0; i < m->ndecls; i++) advise_decl(&v, m->decls[i]);
     for (int i = 0; i < v.stmts.n; i++) {
         const Stmt *s = v.stmts.item[i];
