@@ -21,9 +21,9 @@ typedef struct Advice {
     Arena *a;
     Diags *d;
     const Library *lib;
-    List stmts;  // Stmt: all that draw, define or add
-    Map uses;    // Decl -> Uses
-    Map added;   // Decl -> Uses, of those only within target += ...
+    List stmts;     // Stmt: all that draw, define or add
+    Map uses;       // Decl -> Uses
+    Map added;      // Decl -> Uses, of those only within target += ...
     bool observes;  // some data have a distribution, or something is added to the density
 } Advice;
 
