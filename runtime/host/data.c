@@ -434,6 +434,16 @@ static bool is_extent(const GmModel *m, int f)
     return false;
 }
 
+// Where else an int scalar that is not given would follow from: the size of an array, or what it bounds.
+static const char *found_by(const GmModel *m, int f)
+{
+    if (is_extent(m, f)) return "; or from the size of an array";
+    const bool size = m->data[f].type == GM_INT && m->data[f].rank == 0 && counts_unknowns(m, f);
+    for (int a = 0; a < m->n_data; a++)
+        if (m->data[a].upper_of == f + 1 && m->data[a].rank > 0 && gm_takes_levels(&m->data[a])) return "";
+    return size ? "; it would follow from what it bounds, as in int<lower=1, upper=J> g[N]" : "";
+}
+
 bool gm_is_drawn_response(const GmModel *m, int f)
 {
     for (const GmObserved *o = m->observed; o && o->where; o++)
@@ -452,10 +462,12 @@ static bool all_there(const GmData *d, const GmModel *m, int n_inputs, const GmL
     int absent = 0;
     for (int f = 0; f < m->n_data; f++) absent += !may_be_absent(d, m, f, later != NULL) && !gm_values_find(&d->values, m->data[f].name);
     if (absent == 0) return true;
+    const char *are = absent == 1 ? "is" : "are";
     if (later)
-        gm_error("%d of the names that %s needs are not in the new data%s:", absent, m->name,
+        gm_error("%d of the names that %s needs %s not in the new data%s:", absent, m->name, are,
                  later->others ? ", and those of the run do not give them" : " (--data DATA gives those of the run)");
-    else gm_error(n_inputs ? "data: %d of the names that %s needs are in no file:" : "data: %d names are needed by %s:", absent, m->name);
+    else if (n_inputs) gm_error("data: %d of the names that %s needs %s in no file:", absent, m->name, are);
+    else gm_error("data: %d name%s needed by %s:", absent, absent == 1 ? " is" : "s are", m->name);
     for (int f = 0; f < m->n_data; f++) {
         const GmField *field = &m->data[f];
         if (may_be_absent(d, m, f, later != NULL) || gm_values_find(&d->values, field->name)) continue;
@@ -464,7 +476,7 @@ static bool all_there(const GmData *d, const GmModel *m, int n_inputs, const GmL
         if (later && field->needed_for) gm_error("  %-40s %s; it may not be left out: %s", declared, place(field), field->needed_for);
         else
             gm_error("  %-40s %s%s%s%s%s", declared, place(field), near ? "; there is a `" : "", near ? near : "", near ? "`" : "",
-                 is_extent(m, f) ? "; or from the size of an array" : "");
+                     found_by(m, f));
         free(declared);
     }
     if (!n_inputs) gm_error("give them as data.json, table.csv, NAME=file.npy or NAME=number; --help has more");

@@ -388,6 +388,7 @@ void gm_levels_begin(const GmValues *values, GmValue *v);          // before the
 // Stores a text as an element, if it is a name or a date: else it is for others to read, or refused. Then *why ends the sentence
 // `TEXT ...`.
 GmTextIs gm_read_text(GmValue *v, long at, const char *text, const char **why);
+const char *gm_no_number(const GmValue *v, const char *text);  // why a text that is neither is refused: what it looks like, and what to do
 // Once all values are there: names become codes, and sizes follow. `others`: the levels of the run whose draws other data are for, or NULL.
 // false after a message.
 bool gm_levels_settle(GmLevelSets *sets, const GmModel *m, GmValues *values, const GmLevelSets *others);
