@@ -74,7 +74,8 @@ static bool fill(GmValue *v, const json_t *node, int depth, long *at)
             ++*at;
             return true;
         }
-        if (is == GM_TEXT_OTHER && json_is_string(node) && strcmp(why, "is not a number") == 0) why = gm_no_number(v, json_string_value(node));
+        if (is == GM_TEXT_OTHER && json_is_string(node) && strcmp(why, "is not a number") == 0)
+            why = gm_no_number(v, json_string_value(node));
         char *name = gm_element_name(v->name, v->rank, v->dim, *at);
         char *text = json_is_object(node) || json_is_array(node) ? NULL : json_dumps(node, JSON_ENCODE_ANY | JSON_REAL_PRECISION(10));
         if (text) gm_error("%s: %s = %s %s", v->source, name, text, why);

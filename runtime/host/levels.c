@@ -176,7 +176,8 @@ static bool time_of_day(const char *at, double *part, const char **why)
     if (timed && good && *at == 'Z') at++;
     const bool zone = timed && good && (*at == '+' || *at == '-');
     good = good && !at[strspn(at, " \r")];
-    if (timed && !good) *why = zone ? "has a time zone: times are read without one, or with Z" : "has no time of day such as 10:30 or 10:30:15";
+    if (timed && !good)
+        *why = zone ? "has a time zone: times are read without one, or with Z" : "has no time of day such as 10:30 or 10:30:15";
     *part = ((hours * 60 + minutes) * 60 + seconds) / 86400;
     return good;
 }

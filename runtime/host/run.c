@@ -1015,6 +1015,7 @@ static int start(Fit *f)
         return GM_EXIT_USAGE;
     f->run.auxiliaries = o->check || o->why || !f->draws.column || gm_draws_keep_auxiliaries(&f->draws, o->moments);
     gm_record_open(&f->record, o, f->argc, f->argv);
+    f->draws.record = f->early.record = &f->record;
     gm_signals_catch();
     const GmExit chosen = choose_device(f);
     if (chosen != GM_EXIT_OK) return chosen;

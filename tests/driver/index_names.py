@@ -3,8 +3,8 @@
 
     index_names.py GMC MODEL...
 
-Of each line that --explain prints of a law: a sum is over an index that no loop of the line has ("over j in 1:J"), nor a sum around it, nor a
-variable of the model."""
+Of each line that --explain prints of a law: a sum is over an index that no loop of the line has ("over j in 1:J"), nor a sum around
+it, nor a variable of the model."""
 import re
 import subprocess
 import sys

@@ -187,7 +187,8 @@ head, when = "county,x,y", ["2024-03-01", "2024-03-01 06:00", "2024-03-02T12:00:
 write("t.csv", table(["county", "x", "y"], [(c, x, 0.5) for c, x in zip("abab", when)]))
 write("u.csv", table(["county", "x", "y"], [(c, x, 0.5) for c, x in zip("abab", (1, 1.25, 2.5, 0.75))]))
 same("times of day", radon, ["t.csv", "--dates", "2024-02-29"], ["u.csv"])
-for text, words in (("2024-03-01 24:00", "has no time of day"), ("2024-03-01T10", "has no time of day"), ("2024-03-01 10:61", "has no time"),
+for text, words in (("2024-03-01 24:00", "has no time of day"), ("2024-03-01T10", "has no time of day"),
+                    ("2024-03-01 10:61", "has no time of day"),
                     ("2024-03-01T10:00+02:00", "has a time zone"), ("1/3/2024", "dates are read as 2024-03-01"),
                     ("2024-02-30 10:00", "is no day of the calendar")):
     refused(text, words, radon, "--dates", "2024-01-01", write("bad.csv", table(["county", "x", "y"], [("a", text, 1)])))
