@@ -235,7 +235,7 @@ need-test:
 	$(Q)test -x $(VENV)/bin/lit || { mkdir -p $(BUILD) && python3 -m venv $(VENV) && $(VENV)/bin/pip install -q $(PIP_TEST); } || \
 	  { echo "the tests need Python packages: python3 -m venv $(VENV) && $(VENV)/bin/pip install $(PIP_TEST)"; rm -rf $(VENV); exit 1; }
 
-# ---- installation: gmc, its manual pages, its runtime and its stdlib ----
+# ---- installation: gmc, its manual pages, its runtime, its stdlib, and the documentation with its examples ----
 
 PREFIX ?= /usr/local
 install: all
@@ -246,6 +246,8 @@ install: all
 	install -D -m 644 $(BUILD)/gmc.bash $(DESTDIR)$(PREFIX)/share/bash-completion/completions/gmc
 	mkdir -p $(DESTDIR)$(PREFIX)/share/gmc
 	cp -r stdlib runtime $(DESTDIR)$(PREFIX)/share/gmc/
+	mkdir -p $(DESTDIR)$(PREFIX)/share/doc/gmc
+	cp -r README.md CHANGELOG.md CITATION.cff LICENSE docs examples $(DESTDIR)$(PREFIX)/share/doc/gmc/
 
 clean:
 	rm -rf $(BUILD)

@@ -857,9 +857,21 @@ static int run_stored(char **argv)
     return EXIT_USAGE;
 }
 
+// An option that there is not, with the one that is nearest, or one without its value.
+static void refuse_option(int found, char **argv)
+{
+    const char letter[] = {'-', (char)optopt, 0};
+    const char *flag = optopt > 0 && optopt < 128 ? letter : argv[optind - 1];
+    const char *near = flag == letter ? NULL : gm_option_near(option_table, 1, flag);
+    if (found == GM_OPTION_WITHOUT_VALUE) fprintf(stderr, "gmc: %s: a value is missing; gmc --help lists the options\n", flag);
+    else if (near) fprintf(stderr, "gmc: %s: no such option; is --%s meant? gmc --help lists the options\n", flag, near);
+    else fprintf(stderr, "gmc: %s: no such option; gmc --help lists the options\n", flag);
+}
+
 // The options before the model; an exit status after a message, or where an option is all that is asked.
 static int read_options(Options *o, int argc, char **argv)
 {
+    opterr = 0;
     for (int c; (c = gm_option_next(option_table, 1, argc, argv)) != GM_OPTIONS_END;) switch (c) {
         case OPT_OUTPUT: o->output = optarg; break;
         case OPT_INCLUDE:
@@ -906,7 +918,7 @@ static int read_options(Options *o, int argc, char **argv)
             break;
         case OPT_VERSION: puts("gmc " GMC_VERSION); return printed(0);
         case OPT_HELP: usage(stdout); return printed(0);
-        default: fprintf(stderr, "gmc --help lists the options\n"); return EXIT_USAGE;
+        default: refuse_option(c, argv); return EXIT_USAGE;
         }
     return GO_ON;
 }

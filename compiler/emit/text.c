@@ -420,7 +420,8 @@ static Text product(const Out *o, const Expr *e)
     if (all.n == 0) append(o, &all, first ? first : "1");
     for (int i = 0; i < e->nargs && absorbed; i++) {
         if (!ex_absorbed(e, i)) continue;
-        replace(o, &all, text(o, "times_log(%s, %s)", grown(o, &all), expr_c(o, e->args[i], LOOSE)));
+        const char *t = turn[i] ? turned_sum(o, e->args[i]).c : expr_c(o, e->args[i], LOOSE);
+        replace(o, &all, text(o, "times_log(%s, %s)", grown(o, &all), t));
     }
     for (int i = 0; i < e->nargs; i++) {
         const Expr *f = e->args[i];

@@ -404,6 +404,42 @@ static bool like_an_element(Sizes *z, Decl *d)
     return true;
 }
 
+// Is the unknown d a term of a sum that has others?
+static bool is_term(const Ast *e, const Decl *d)
+{
+    if (e->kind == AST_NAME && e->decl && e->decl->kind == DECL_DEFINITION) {
+        const Stmt *s = e->decl->sites;
+        return s && s->lhs->kind == AST_NAME && s->rhs && is_term(s->rhs, d);
+    }
+    if (e->kind != AST_BINARY || (e->op != OP_ADD && e->op != OP_SUB)) return false;
+    for (int i = 0; i < 2; i++)
+        if ((e->kid[i]->kind == AST_NAME && e->kid[i]->decl == d) || is_term(e->kid[i], d)) return true;
+    return false;
+}
+
+// Is the unknown `of` in the law of d, and in no other statement but its own?
+static bool serves_alone(Sizes *z, const Decl *of, const Decl *d)
+{
+    const Stmt *own = facts(z->a, (Decl *)d)->tildes.item[0];
+    if (of == d || of->kind != DECL_VARIABLE || of->type.rank || !statement_depends(z, own, of)) return false;
+    for (int i = 0; i < z->statements.n; i++) {
+        const Stmt *s = z->statements.item[i];
+        if (s != own && s->decl != of && s->kind != STMT_DEFINE && statement_depends(z, s, of)) return false;
+    }
+    return true;
+}
+
+// Is d a term beside others in s, with a law that has an unknown of its own? eps of `eps ~ normal(0, tau); y ~ normal(mu + eps, s);`, where
+// one number says nothing of tau.
+static bool like_an_effect(Sizes *z, const Stmt *s, const Decl *d)
+{
+    bool term = s->rhs && is_term(s->rhs, d);
+    for (int i = 0; i < s->nargs; i++) term |= is_term(s->args[i], d);
+    for (int i = 0; term && i < z->m->ndecls; i++)
+        if (serves_alone(z, z->m->decls[i], d)) return true;
+    return false;
+}
+
 static void report(Sizes *z, Decl *d, const Stmt *at, Diags *diags)
 {
     const bool latent = d->block == BLOCK_LATENT || d->block == BLOCK_LIKELIHOOD;
@@ -425,9 +461,9 @@ static void check_shared(Arena *a, Model *m, const Library *lib, Diags *d)
     for (int i = 0; i < m->ndecls; i++) {
         Decl *of = m->decls[i];
         if (of->type.rank || !undecided_size(a, lib, of) || of->block == BLOCK_PREDICT) continue;
-        if (of->block == BLOCK_PRIOR && !like_an_element(&z, of)) continue;
+        const bool element = of->block != BLOCK_PRIOR || like_an_element(&z, of);
         for (int k = 0; k < z.statements.n; k++)
-            if (serves_all(&z, z.statements.item[k], of)) {
+            if (serves_all(&z, z.statements.item[k], of) && (element || like_an_effect(&z, z.statements.item[k], of))) {
                 report(&z, of, z.statements.item[k], d);
                 break;
             }

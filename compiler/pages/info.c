@@ -49,11 +49,11 @@ static void begin(FILE *out, const Pages *p, const Var *v, bool *any)
 
 static const char *truth(bool x) { return x ? "true" : "false"; }
 
-// Values may be names of levels where gmc's runtime takes them (runtime/host/levels.c): int<lower=1, upper=...>.
+// Values may be names of levels where gmc's runtime takes them (runtime/host/levels.c): int<lower=1, upper=...>, int<upper=J>.
 static bool takes_names(const Field *f)
 {
-    return f->var->base == BASE_INT && f->var->rank > 0 && !f->lower.value && f->lower.number == 1 &&
-           (f->upper_of || isfinite(f->upper.number));
+    return f->var->base == BASE_INT && f->var->rank > 0 && !f->lower.value &&
+           (f->lower.number == 1 ? f->upper_of || isfinite(f->upper.number) : f->upper_of && isinf(f->lower.number));
 }
 
 static bool counts_unknowns(const Program *p, int size)

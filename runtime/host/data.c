@@ -476,7 +476,8 @@ static const char *from_arrays(const GmModel *m, int f)
     for (int a = 0; a < m->n_data; a++)
         if (m->data[a].upper_of == f + 1 && m->data[a].rank > 0 && gm_takes_levels(&m->data[a]))
             return counts_unknowns(m, f) ? "; or from what it bounds" : "; or from names in what it bounds";
-    return "";
+    const bool size = m->data[f].type == GM_INT && m->data[f].rank == 0 && counts_unknowns(m, f);
+    return size ? "; it would follow from what it bounds, as in int<lower=1, upper=J> g[N]" : "";
 }
 
 static bool all_there(const GmData *d, const GmModel *m, int n_inputs, const GmLater *later)
@@ -484,10 +485,12 @@ static bool all_there(const GmData *d, const GmModel *m, int n_inputs, const GmL
     int absent = 0;
     for (int f = 0; f < m->n_data; f++) absent += !may_be_absent(d, m, f, later != NULL) && !gm_values_find(&d->values, m->data[f].name);
     if (absent == 0) return true;
+    const char *are = absent == 1 ? "is" : "are";
     if (later)
-        gm_error("%d of the names that %s needs are not in the new data%s:", absent, m->name,
+        gm_error("%d of the names that %s needs %s not in the new data%s:", absent, m->name, are,
                  later->others ? ", and those of the run do not give them" : " (--data DATA gives those of the run)");
-    else gm_error(n_inputs ? "data: %d of the names that %s needs are in no file:" : "data: %d names are needed by %s:", absent, m->name);
+    else if (n_inputs) gm_error("data: %d of the names that %s needs %s in no file:", absent, m->name, are);
+    else gm_error("data: %d name%s needed by %s:", absent, absent == 1 ? " is" : "s are", m->name);
     for (int f = 0; f < m->n_data; f++) {
         const GmField *field = &m->data[f];
         if (may_be_absent(d, m, f, later != NULL) || gm_values_find(&d->values, field->name)) continue;

@@ -133,6 +133,18 @@ static char *next_line(Table *t)
     return text;
 }
 
+// A character that no one sees makes a name another one than is read.
+static bool is_visible(const Table *t, long column, const char *label)
+{
+    for (const unsigned char *c = (const unsigned char *)label; *c; c++)
+        if (*c < 0x20 || *c == 0x7f) {
+            gm_error("%s: line %ld: the name of column %ld holds a control character (%d) behind `%.*s`: remove it", t->lines.path,
+                     t->lines.number, column + 1, *c, (int)((const char *)c - label), label);
+            return false;
+        }
+    return true;
+}
+
 static bool read_header(Table *t)
 {
     if (!next_line(t)) {
@@ -154,8 +166,9 @@ static bool read_header(Table *t)
     cut(t, t->cell, t->n);
     for (long i = 0; i < t->n; i++) {
         char *label = t->cell[i];
-        while (*label == ' ') label++;
-        for (size_t k = strlen(label); k > 0 && label[k - 1] == ' '; k--) label[k - 1] = 0;
+        label += strspn(label, " \t");
+        for (size_t k = strlen(label); k > 0 && strchr(" \t", label[k - 1]); k--) label[k - 1] = 0;
+        if (!is_visible(t, i, label)) return false;
         t->column[i] = (CsvColumn){.label = gm_copy_text(label), .target = -1};
     }
     return holds_names(t);

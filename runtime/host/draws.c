@@ -327,6 +327,7 @@ static void write_settings(FILE *to, const GmDraws *d, int chain, const GmAdapta
                 o->warmup > 0, learned->depth);
     else fputs("#     algorithm = fixed_param\n", to);
     fprintf(to, "# id = %d\n# random\n#   seed = %llu\n", d->first_chain + chain, (unsigned long long)o->seed);
+    gm_record_head(d->record, to);
     for (int k = 0; k < d->data->values.n; k++) {  // said here, too, since --quiet says it nowhere
         const GmValue *v = &d->data->values.value[k];
         if (v->size_of) fprintf(to, "# %s: %d, from the %s of %s\n", v->name, *(const int32_t *)v->elements, v->size_from, v->size_of);

@@ -125,9 +125,9 @@ typedef enum { GM_FROM_DATA, GM_PRIOR, GM_SIMULATE, GM_CALIBRATE } GmForward;
 
 typedef struct GmOptions {
     GmForward forward;
-    bool from_prior;       // --from prior
-    long sets, sims;       // --sets, --sims; 0: not given
-    bool as_chains;        // of `calibrate`: simulations are chains of one run
+    bool from_prior;  // --from prior
+    long sets, sims;  // --sets, --sims; 0: not given
+    bool as_chains;   // of `calibrate`: simulations are chains of one run
     GmDeviceChoice as_chains_on;
     const char *report;    // of `calibrate`: a page, or NULL
     const char *ranks;     // of `calibrate`: the NAME of -o, or NULL
@@ -481,7 +481,7 @@ typedef struct GmNetcdfVariable {
     long n, *column;  // by element, row-major: its column
     long extent[GM_MAX_RANK];
     double scale, offset, absent[2];  // a number x of the file is x*scale + offset, or missing
-    char **names[GM_MAX_RANK];  // along each dimension, NULL: numbers
+    char **names[GM_MAX_RANK];        // along each dimension, NULL: numbers
 } GmNetcdfVariable;
 
 typedef struct GmNetcdfIn {
@@ -683,7 +683,8 @@ typedef struct GmTrials GmTrials;
 // the fewest sweeps of warm-up in which NUTS adapts; in which it is tried
 enum { GM_LEAST_TRAJECTORIES = 100, GM_LEAST_MEASURED = 300 };
 
-typedef struct GmDraws GmDraws;  // draws.c
+typedef struct GmDraws GmDraws;    // draws.c
+typedef struct GmRecord GmRecord;  // record.c
 
 // NULL: no methods to select from
 GmTrials *gm_trials_open(const GmModel *model, const GmMemory *m, const GmData *data, const GmDraws *d, const GmOptions *o, bool on_gpu);
@@ -848,6 +849,7 @@ struct GmDraws {
     const GmMemory *shapes;
     const GmData *data;
     const GmOptions *options;
+    GmRecord *record;  // when the run began and what it has read, for the head of files; NULL: nothing is said of it
 };
 
 bool gm_draws_open(GmDraws *d, const GmModel *model, const GmMemory *m, const GmData *data, const GmOptions *o);
@@ -1002,7 +1004,7 @@ typedef struct GmRecordFile {
     char hash[65];
 } GmRecordFile;
 
-typedef struct GmRecord {
+struct GmRecord {
     bool asked, running;  // it is to be written; files are being hashed
     int argc, n;
     char **argv, **again;  // the command line; that of `rerun`, owned
@@ -1010,7 +1012,7 @@ typedef struct GmRecord {
     time_t begun;
     pthread_t thread;
     struct json_t *earlier, *written;  // the record of `rerun`; that of this run
-} GmRecord;
+};
 
 typedef struct GmRecorded {  // what is written of a run
     const GmModel *model;
@@ -1025,6 +1027,7 @@ typedef struct GmRecorded {  // what is written of a run
 // `rerun NAME_run.json ...`: the command line becomes that of the run. false after a message: the data are others, or it is no record.
 bool gm_rerun_open(GmRecord *r, int *argc, char ***argv);
 void gm_record_open(GmRecord *r, const GmOptions *o, int argc, char **argv);  // files are hashed from here on
+void gm_record_head(GmRecord *r, FILE *to);  // comments: when the run began, and each file that it has read; r may be NULL
 // NAME_run.json, once the files of draws have their names. false after a message.
 bool gm_record_write(GmRecord *r, const GmRecorded *of, const GmOptions *o, int status);
 bool gm_rerun_same(const GmRecord *r);  // whether the draws of `rerun` are those of its run; said
@@ -1047,9 +1050,9 @@ int gm_simulate(const GmModel *model, GmMemory *m, const GmData *d, const GmOpti
 
 typedef struct GmSimulations {
     long first, n;
-    int *status;           // [n]: of the simulation, without which there are no draws
-    double *truth;         // [n][columns]
-    double *draws;         // [n][samples][columns]
+    int *status;    // [n]: of the simulation, without which there are no draws
+    double *truth;  // [n][columns]
+    double *draws;  // [n][samples][columns]
 } GmSimulations;
 
 // What the command needs of a run. simulate: parameters and data of a simulation; fit: draws given these data, with so many sweeps of which
@@ -1059,7 +1062,7 @@ typedef struct GmCalibrated {
     void *of;
     long columns;
     const char *const *label;
-    bool *compared;  // columns that have ranks
+    bool *compared;                                      // columns that have ranks
     int (*simulate)(void *of, long sim, double *truth);  // truth: by column, NaN where it is known later
     // draws: [kept][column]; truth: what of it depends on the data
     int (*fit)(void *of, long sim, long samples, int thin, double *truth, const double **draws);

@@ -16,6 +16,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 enum { MOST_SLOTS_USED = 2, FIRST_SLOTS = 64 };  // one in so many
 
@@ -31,7 +32,7 @@ typedef struct Given {
 static Given *given;
 static int n_given;
 static bool as_days;
-static long first_day;
+static double first_day;
 
 void gm_levels_forget(void)
 {
@@ -150,22 +151,54 @@ static long day_number(long year, long month, long day)
     return 365 * y + y / 4 - y / 100 + y / 400 + (153 * m + 2) / 5 + day - 1;
 }
 
-// A date as 2024-03-01: false, it is none, and *why says what is wrong if it looks like one.
-static bool is_date(const char *text, long *number, const char **why)
+// Two digits behind a mark, below an end. false: they are not there.
+static bool two_digits(const char **at, char mark, int end, double *x)
+{
+    const char *t = *at;
+    if (*t != mark || !isdigit((unsigned char)t[1]) || !isdigit((unsigned char)t[2])) return false;
+    *x = 10 * (t[1] - '0') + t[2] - '0';
+    *at = t + 3;
+    return *x < end;
+}
+
+// The time of day behind a date, as a part of a day: " 10:30", "T10:30:15.5Z", or nothing. false: it is something else.
+static bool time_of_day(const char *at, double *part, const char **why)
+{
+    double hours = 0, minutes = 0, seconds = 0;
+    const bool timed = (*at == 'T' || *at == ' ') && isdigit((unsigned char)at[1]);
+    bool good = !timed || (two_digits(&at, *at, 24, &hours) && two_digits(&at, ':', 60, &minutes));
+    if (timed && good && *at == ':') good = two_digits(&at, ':', 60, &seconds);
+    if (timed && good && *at == '.' && isdigit((unsigned char)at[1])) {
+        char *end;
+        seconds += strtod(at, &end);
+        at = end;
+    }
+    if (timed && good && *at == 'Z') at++;
+    const bool zone = timed && good && (*at == '+' || *at == '-');
+    good = good && !at[strspn(at, " \r")];
+    if (timed && !good)
+        *why = zone ? "has a time zone: times are read without one, or with Z" : "has no time of day such as 10:30 or 10:30:15";
+    *part = ((hours * 60 + minutes) * 60 + seconds) / 86400;
+    return good;
+}
+
+// A date as 2024-03-01, maybe with a time of day: false, it is none, and *why says what is wrong if it looks like one.
+static bool is_date(const char *text, double *number, const char **why)
 {
     static const char form[] = "dddd-dd-dd";
     static const int days[] = {31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31};
     while (*text == ' ') text++;
     for (size_t k = 0; k < sizeof form - 1; k++)
         if (form[k] == 'd' ? !isdigit((unsigned char)text[k]) : text[k] != form[k]) return false;
-    if (text[sizeof form - 1 + strspn(text + sizeof form - 1, " \r")]) return false;
+    double part;
+    if (!time_of_day(text + sizeof form - 1, &part, why)) return false;
     const long year = strtol(text, NULL, 10), month = strtol(text + 5, NULL, 10), day = strtol(text + 8, NULL, 10);
     const bool leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
     if (month < 1 || month > 12 || day < 1 || day > days[month - 1] + (month == 2 && leap)) {
         *why = "is no day of the calendar";
         return false;
     }
-    *number = day_number(year, month, day);
+    *number = (double)day_number(year, month, day) + part;
     return true;
 }
 
@@ -181,11 +214,11 @@ bool gm_levels_ask(const GmOptions *o)
 
 // ---- reading ----
 
-// Whether a field's values may be names: int<lower=1, upper=J>, or with a number as the upper bound.
+// Whether a field's values may be names: int<lower=1, upper=J> or int<upper=J>, or with numbers as both bounds.
 bool gm_takes_levels(const GmField *f)
 {
     if (f->type != GM_INT) return false;
-    if (f->upper_of) return f->declared && strstr(f->declared, "<lower=1, upper=");
+    if (f->upper_of) return f->declared && (strstr(f->declared, "<lower=1, upper=") || strstr(f->declared, "<upper="));
     return f->bounded && f->lower == 1 && isfinite(f->upper);
 }
 
@@ -258,8 +291,7 @@ static const char *unfit(const char *text)
 
 GmTextIs gm_read_text(GmValue *v, long at, const char *text, const char **why)
 {
-    double x;
-    long day;
+    double x, day;
     const char *not_date = NULL;
     if (as_days && is_date(text, &day, &not_date)) {
         if (v->names) {
@@ -267,7 +299,7 @@ GmTextIs gm_read_text(GmValue *v, long at, const char *text, const char **why)
             return GM_TEXT_REFUSED;
         }
         if (v->first_number < 0) v->first_number = at;
-        if (gm_store(v->type, v->elements, at, (double)(day - first_day), why)) return GM_TEXT_STORED;
+        if (gm_store(v->type, v->elements, at, day - first_day, why)) return GM_TEXT_STORED;
         return GM_TEXT_REFUSED;
     }
     if (not_date) {
@@ -303,21 +335,30 @@ static bool has_decimal_comma(const char *text)
            strspn(text, "+-0123456789, ") == strlen(text);
 }
 
+// What a text that is neither a number nor a name looks like, and what to do.
+static const char *no_number(const GmValue *v, const char *text)
+{
+    static const char *const words[] = {"T", "F", "yes", "no", "y", "n", "on", "off"};
+    double day;
+    const char *why = NULL;
+    if (!as_days && is_date(text, &day, &why)) return "is a date: --dates DAY reads dates as numbers, days from DAY on";
+    const char *slash = strchr(text, '/');
+    if (slash && isdigit((unsigned char)*text) && strchr(slash + 1, '/') && strspn(text, "0123456789/") == strlen(text))
+        return "is not a number: dates are read as 2024-03-01, with --dates DAY";
+    for (size_t k = 0; k < sizeof words / sizeof *words && v->type == GM_INT; k++)
+        if (strcasecmp(text, words[k]) == 0) return "is not a number: truth values are written true and false, or 1 and 0";
+    if (has_decimal_comma(text)) return "is not a number: decimals have a point";
+    const bool letters = isalpha((unsigned char)*text) || (unsigned char)*text >= 0x80;
+    if (v->type == GM_INT && v->rank > 0 && !v->may_be_names && letters)
+        return "is not a number; names are read where both bounds are declared, int<lower=1, upper=J>";
+    return "is not a number";
+}
+
 const char *gm_text_why(const GmValue *v, const char *text, const char *why)
 {
     if (strcmp(why, "is not a number") != 0) return why;
     char *cut = trimmed(text);
-    const bool letters = isalpha((unsigned char)*cut) || (unsigned char)*cut >= 0x80;
-    const bool timed = strlen(cut) > 10 && (cut[10] == 'T' || cut[10] == ' ');
-    const char *not_date = NULL;
-    long day;
-    if (timed) cut[10] = 0;
-    if (is_date(cut, &day, &not_date))
-        why = timed ? "is a date with a time of day: only days are read"
-                    : "is a date: --dates DAY reads dates as numbers, days from DAY on";
-    else if (!timed && has_decimal_comma(cut)) why = "is not a number: decimals have a point";
-    else if (v->type == GM_INT && v->rank > 0 && !v->may_be_names && letters)
-        why = "is not a number; names are read where both bounds are declared, int<lower=1, upper=J>";
+    why = no_number(v, cut);
     free(cut);
     return why;
 }

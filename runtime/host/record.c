@@ -124,6 +124,35 @@ void gm_record_open(GmRecord *r, const GmOptions *o, int argc, char **argv)
     if (!r->running) hash_all(r);
 }
 
+// Until all files are hashed. Chains may wait at the same time.
+static void wait_for_hashes(GmRecord *r)
+{
+    static pthread_mutex_t one = PTHREAD_MUTEX_INITIALIZER;
+    pthread_mutex_lock(&one);
+    if (r->running) pthread_join(r->thread, NULL);
+    r->running = false;
+    pthread_mutex_unlock(&one);
+}
+
+// ---- at the head of files of draws ----
+
+void gm_record_head(GmRecord *r, FILE *to)
+{
+    char when[32];
+    struct tm at;
+    if (!r || !r->asked) return;
+    wait_for_hashes(r);
+    strftime(when, sizeof when, "%Y-%m-%d %H:%M:%S UTC", gmtime_r(&r->begun, &at));
+    fprintf(to, "# start_datetime = %s\n", when);
+    for (int k = 0; k < r->n; k++) {
+        const GmRecordFile *f = &r->file[k];
+        fputs("# data file = ", to);
+        for (const char *c = f->path; *c; c++) fputc((unsigned char)*c < ' ' ? '?' : *c, to);  // one line
+        if (f->known) fprintf(to, ", %ld bytes, SHA-256 %s\n", f->bytes, f->hash);
+        else fputs(", which is no regular file\n", to);
+    }
+}
+
 // ---- the file ----
 
 static char *processor(void)
@@ -300,8 +329,7 @@ static void remove_left_over(const GmDraws *d, const GmOptions *o, const char *p
 bool gm_record_write(GmRecord *r, const GmRecorded *of, const GmOptions *o, int status)
 {
     if (!r->asked) return true;
-    if (r->running) pthread_join(r->thread, NULL);
-    r->running = false;
+    wait_for_hashes(r);
     char program[GM_SHA256_ROOM] = "", when[40] = "", folder[4096];
     long bytes;
     json_t *root = json_object(), *command = json_array();
@@ -435,7 +463,7 @@ bool gm_rerun_same(const GmRecord *r)
 
 void gm_record_close(GmRecord *r)
 {
-    if (r->running) pthread_join(r->thread, NULL);
+    wait_for_hashes(r);
     for (int k = 0; k < r->n; k++) free(r->file[k].path);
     for (int k = 0; r->again && r->again[k]; k++) free(r->again[k]);
     free(r->again);

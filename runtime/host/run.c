@@ -1063,6 +1063,7 @@ static GmExit open_outputs(Fit *f)
         return GM_EXIT_USAGE;
     f->run.auxiliaries = o->check || o->why || !f->draws.column || gm_draws_keep_auxiliaries(&f->draws, o->moments);
     gm_record_open(&f->record, o, f->argc, f->argv);
+    f->draws.record = f->early.record = &f->record;
     return GM_EXIT_OK;
 }
 

@@ -95,7 +95,7 @@ def main():
              "a date without --dates": ([path("date.json", text.replace("0.5", '"2024-03-01"'))], b"",
                                         'y[1] = "2024-03-01" is a date: --dates DAY reads dates as numbers, days from DAY on'),
              "a time of day": (["J=2", path("time.csv", table.replace("0.5", "2024-03-01T12:30:00Z"))], b"",
-                               "`2024-03-01T12:30:00Z` is a date with a time of day: only days are read"),
+                               "`2024-03-01T12:30:00Z` is a date: --dates DAY reads dates as numbers"),
              "a comma in a number": (["J=2", path("comma.csv", table.replace(",", ";").replace("0.5", "0,5"))], b"",
                                      "`0,5` is not a number: decimals have a point"),
              "names without an upper bound": ([path("names.json", text.replace("[1, 2, 2, 1]", '["a", "b", "b", "a"]'))], b"",

@@ -183,6 +183,33 @@ write("d.csv", table(("county", "x", "y"), [(1, d, 0.1) for d in days]))
 write("e.csv", table(("county", "x", "y"), [(1, n, 0.1) for n in (-1, 1, -8826, 27759)]))
 same("dates", radon, ["d.csv", "--dates", "2024-02-29"], ["e.csv"])
 refused("a date without --dates", "`2024-02-28` is a date: --dates DAY reads dates as numbers", radon, "d.csv")
+
+# A time of day is a part of a day, of any of its forms; what it is not is refused, and so are truth values and names where none are read.
+head, when = "county,x,y", ["2024-03-01", "2024-03-01 06:00", "2024-03-02T12:00:00", "2024-02-29T18:00:00.000Z"]
+write("t.csv", table(["county", "x", "y"], [(c, x, 0.5) for c, x in zip("abab", when)]))
+write("u.csv", table(["county", "x", "y"], [(c, x, 0.5) for c, x in zip("abab", (1, 1.25, 2.5, 0.75))]))
+same("times of day", radon, ["t.csv", "--dates", "2024-02-29"], ["u.csv"])
+for text, words in (("2024-03-01 24:00", "has no time of day"), ("2024-03-01T10", "has no time of day"),
+                    ("2024-03-01 10:61", "has no time of day"),
+                    ("2024-03-01T10:00+02:00", "has a time zone"), ("1/3/2024", "dates are read as 2024-03-01"),
+                    ("2024-02-30 10:00", "is no day of the calendar")):
+    refused(text, words, radon, "--dates", "2024-01-01", write("bad.csv", table(["county", "x", "y"], [("a", text, 1)])))
+refused("a time where whole numbers are wanted", "is not a whole number", games, "--dates", "2024-01-01",
+        write("bad.csv", table(["home", "away", "z", "y"], [("a", "b", "2024-03-01 12:00", 1)])))
+refused("yes for 1", "truth values are written true and false", games,
+        write("bad.csv", table(["home", "away", "z", "y"], [("a", "b", "yes", 1)])))
+refused("a name of no level", "names are read where both bounds are declared", games,
+        write("bad.csv", table(["home", "away", "z", "y"], [("a", "b", "many", 1)])))
+refused("a control character in the name of a column", "the name of column 3 holds a control character (1) behind `y`", radon,
+        write("bad.csv", "county,x,y\x01\na,1,2\n"))
+
+# A lower bound of 1 goes without saying; what has none is told how the size would follow.
+bare = program("bare", RADON.replace("<lower=1, upper=J>", "<upper=J>"))
+write("n.csv", table(["county", "x", "y"], [("b", 1, 0.5), ("a", 2, 1.5)]))
+same("no lower bound", bare, ["n.csv"], [write("c.csv", table(["county", "x", "y"], [(2, 1, 0.5), (1, 2, 1.5)])), "J=2"])
+same("no lower bound, by number", bare, ["c.csv"], ["c.csv", "J=2"])
+none = program("none", RADON.replace("<lower=1, upper=J>", ""))
+check("follow from what it bounds, as in int<lower=1, upper=J> g[N]" in fit(none, "c.csv")[2], "how a size would follow is said")
 refused("a date that is none", "`2023-02-29` is no day of the calendar", radon, "--dates", "2024-01-01",
         write("bad.csv", table(("county", "x", "y"), [(1, "2023-02-29", 1)])))
 sys.exit(failures() > 0)

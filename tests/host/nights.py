@@ -434,6 +434,11 @@ for program, name, args in cases:
         {"file": table, "bytes": os.path.getsize(table), "sha256": file_hash(table)}]
           and [d["sha256"] for d in record["draws"]] == [numbers_hash("%s_%d.csv" % (out, c)) for c in range(first, first + chains)]
           and record["program_sha256"] == file_hash(program) and record["cpu"], out + ": its record", done.stderr.strip())
+    when = record["begun"].replace("T", " ").replace("Z", " UTC")
+    for c in range(first, first + chains):
+        head = read("%s_%d.csv" % (out, c)).split("lp__,")[0]
+        wanted = "# start_datetime = %s\n# data file = %s, %d bytes, SHA-256 %s\n"
+        check(wanted % (when, table, os.path.getsize(table), file_hash(table)) in head, out + ": the head of its files", head)
     status, text = rerun(program, out + "_run.json", "--no-summary", "--threads", "1")
     again = json.loads(read(out + "_rerun_run.json"))
     check(status == 0 and "the draws are those of the run" in text and [d["sha256"] for d in again["draws"]] ==

@@ -33,6 +33,15 @@
 
 static const char *text(const Graph *g, const Expr *e) { return ex_text(g->arena, e); }
 
+// Beside `over` these loops: sums within the expression have other indices.
+static const char *text_over(const Graph *g, const Expr *e, const Loops *l)
+{
+    ex_reserve_over(l->n, l->index);
+    const char *t = text(g, e);
+    ex_reserve_over(0, NULL);
+    return t;
+}
+
 // An expression that prints as this text.
 static Expr *named(Graph *g, const char *name)
 {
@@ -91,7 +100,7 @@ Expr *total_of_part(Graph *g, const Conditional *c, const Part *p)
     if (value->kind == EX_NUM && value->number < 0) number = value->number;
     value = ex_mul2(ex_num(1 / number), value);
     const char *name = l.n == 0 ? arena_printf(g->arena, "(%s where %s)", text(g, value), text(g, l.guard))
-                                : arena_printf(g->arena, "sum(%s, %s)", loops_text(g, &l), text(g, value));
+                                : arena_printf(g->arena, "sum(%s, %s)", loops_text(g, &l), text_over(g, value, &l));
     return ex_mul2(ex_num(number), summed(g, name, &l, value));
 }
 
@@ -437,7 +446,7 @@ static void density(Graph *g, Description *d, const Update *s)
         name_apart(g, &l, (Expr * *[]){&value}, 1);
         const char *over = loops_text(g, &l);
         line(g, d,
-             arena_printf(g->arena, "log density += %s%s%s", text(g, value),
+             arena_printf(g->arena, "log density += %s%s%s", text_over(g, value, &l),
                           l.n       ? "   over "
                           : l.guard ? "   "
                                     : "",
@@ -544,9 +553,11 @@ static void term_line(Graph *g, Description *d, const BlockTerm *t)
     const char *over = loops_text(g, &as.over);
     if (square)
         line(g, d,
-             arena_printf(g->arena, "%s[%s, %s] += %s%s%s", d->J, text(g, as.left[0]), text(g, as.left[1]), text(g, as.right), tail, over),
+             arena_printf(g->arena, "%s[%s, %s] += %s%s%s", d->J, text(g, as.left[0]), text(g, as.left[1]),
+                          text_over(g, as.right, &as.over), tail, over),
              as);
-    else line(g, d, arena_printf(g->arena, "%s[%s] += %s%s%s", d->h, text(g, as.left[0]), text(g, as.right), tail, over), as);
+    else
+        line(g, d, arena_printf(g->arena, "%s[%s] += %s%s%s", d->h, text(g, as.left[0]), text_over(g, as.right, &as.over), tail, over), as);
 }
 
 // How it is drawn: the first sentence, from the form of the precision.
@@ -622,7 +633,9 @@ static void block(Graph *g, Description *d, const Update *s)
     for (int k = 0; s->gaussian.innovations && innovation_at(s->gaussian.innovations, k, &loops, &ref, &value); k++) {
         Statement as = becomes_so(NULL, ref, ex_tidy(value));
         as.over = loops;
-        line(g, d, arena_printf(g->arena, "%s = %s%s%s", text(g, ref), text(g, as.right), loops.n ? "   over " : "", loops_text(g, &loops)),
+        line(g, d,
+             arena_printf(g->arena, "%s = %s%s%s", text(g, ref), text_over(g, as.right, &loops), loops.n ? "   over " : "",
+                          loops_text(g, &loops)),
              as);
     }
     d->elements = block_elements(g, s);
@@ -859,7 +872,8 @@ static void proposal(Graph *g, Description *d, const Update *s)
     for (int i = 0; i < of->n; i++) {
         const Loops l = plates_of(of->of[i].factor);
         Expr *value = ex_tidy(of->of[i].value);
-        line(g, d, arena_printf(g->arena, "%s in place of %s%s", text(g, value), text(g, of->of[i].density), over_text(g, &l)),
+        line(g, d,
+             arena_printf(g->arena, "%s in place of %s%s", text_over(g, value, &l), text_over(g, of->of[i].density, &l), over_text(g, &l)),
              (Statement){.nleft = 1, .left = {value}, .relation = "in place of", .right = of->of[i].density, .over = l});
     }
     d->method = arena_printf(g->arena,
@@ -966,7 +980,7 @@ static void describe_pair(Graph *g, Description *d, const Update *s)
         Expr *value = ex_replace(ex_mul2(q->value, ex_pow(p->coefficient->u, q->which % 3)), p->coefficient->u, p->coefficient->current);
         const char *at = q->which < 3 ? "" : arena_printf(g->arena, " at %d", p->first + q->which / 3 - 1);
         value = ex_tidy(value);
-        line(g, d, arena_printf(g->arena, "log density%s += %s%s", at, text(g, value), over_text(g, &q->loops)),
+        line(g, d, arena_printf(g->arena, "log density%s += %s%s", at, text_over(g, value, &q->loops), over_text(g, &q->loops)),
              adds(*at ? at + 1 : NULL, value, &q->loops, q->factor));
     }
 }
@@ -1029,7 +1043,7 @@ static void describe_gradients(Graph *g, Description *d, const Update *s)
     for (int i = 0; i < s->nuts.n; i++) {
         const Factor *f = s->nuts.factor[i];
         const Loops l = plates_of(f);
-        line(g, d, arena_printf(g->arena, "log density += %s%s", text(g, f->log_density), over_text(g, &l)),
+        line(g, d, arena_printf(g->arena, "log density += %s%s", text_over(g, f->log_density, &l), over_text(g, &l)),
              adds(NULL, f->log_density, &l, f));
     }
     d->elements = "together";
@@ -1048,7 +1062,8 @@ static void describe_categories(Graph *g, Description *d, const Update *s)
         const Loops l = plates_of(m->factor);
         Expr *at_row = ex_ref(m->latent, m->offset->nargs, m->offset->args), *tilt = ex_sub(m->own, m->offset);
         line(g, d,
-             arena_printf(g->arena, "%s ~ polya_gamma(%s, %s)%s", text(g, at_row), text(g, m->count), text(g, tilt), over_text(g, &l)),
+             arena_printf(g->arena, "%s ~ polya_gamma(%s, %s)%s", text(g, at_row), text_over(g, m->count, &l), text_over(g, tilt, &l),
+                          over_text(g, &l)),
              (Statement){
                  .nleft = 1, .left = {at_row}, .relation = "~", .dist = "polya_gamma", .right = m->count, .right2 = tilt, .over = l});
     }
@@ -1083,11 +1098,13 @@ static Description describe(Graph *g, const Update *s)
     if (c && c->var->rank)
         d.elements = c->array || c->nbatch == c->var->rank ? "conditionally independent, in parallel" : "coupled, one after the other";
     if (c) ex_reserve(c->var->rank, c->element);
+    ex_reserve_variables(g->nvars, g->vars);
     kinds[s->kind](g, &d, s);
     if (s->group_move) group_move(g, &d, s);
     if (proposal_of(s)) proposal(g, &d, s);
     if (white_of(s)) white(g, &d, s);
     ex_reserve(0, NULL);
+    ex_reserve_variables(0, NULL);
     return d;
 }
 

@@ -142,17 +142,19 @@ const char *ex_index_called(const Expr *reduce);
 void ex_print(FILE *f, const Expr *e);  // in the language's own notation
 // until it is called again, no sum within an expression is printed with the name of one of these indices, which a reader has met
 void ex_reserve(int n, Index *const *index);
-char *ex_text(Arena *a, const Expr *e);     // the same as a string
-char *ex_formula(Arena *a, const Expr *e);  // the same for the runtime to read: every list by its index (runtime/host/factors.c)
-char *ex_quote(Arena *a, const Expr *e);    // for messages: a line at most
-Expr *ex_identity_times(const Expr *e);     // of a matrix that is this times the identity; NULL: it is none
-bool ex_unknown(const Expr *e);             // mentions an unknown
-bool ex_data_only(const Expr *e);           // mentions data, lets and indices at most
+void ex_reserve_over(int n, Index *const *index);   // likewise, of the loops that the text is over
+void ex_reserve_variables(int n, Var *const *var);  // and names that variables have
+char *ex_text(Arena *a, const Expr *e);             // the same as a string
+char *ex_formula(Arena *a, const Expr *e);          // the same for the runtime to read: every list by its index (runtime/host/factors.c)
+char *ex_quote(Arena *a, const Expr *e);            // for messages: a line at most
+Expr *ex_identity_times(const Expr *e);             // of a matrix that is this times the identity; NULL: it is none
+bool ex_unknown(const Expr *e);                     // mentions an unknown
+bool ex_data_only(const Expr *e);                   // mentions data, lets and indices at most
 // The difference reads better the other way round: mu - y[i], where y[i] - mu is meant.
 bool ex_backward(const Expr *e);
 // Which sums of a product are written the other way round, so that no sign is left for it; how many. What is fixed stays.
 int ex_turned(const Expr *product, bool *turn, bool (*fixed)(const Expr *, const void *), const void *with);
-Expr *ex_tidy(Expr *e);                     // a number before a product goes into a sum among its factors
+Expr *ex_tidy(Expr *e);                             // a number before a product goes into a sum among its factors
 
 // log(2 pi)/2, which normalisers of normals have, to within the rounding of the quotient.
 static inline bool is_half_log_2pi(double v)

@@ -9,7 +9,7 @@
 enum { P_ADD = 1, P_MUL, P_POW, P_ATOM };
 
 enum { MOST_DIVISOR = 100000 };  // of what is printed as a fraction
-enum { PRINTED = 2000 };  // parts: what shares its parts may be longer than any file when it is written out
+enum { PRINTED = 2000 };         // parts: what shares its parts may be longer than any file when it is written out
 static int printed;
 
 static void print(FILE *f, const Expr *e, int outer);
@@ -88,10 +88,34 @@ void ex_reserve(int n, Index *const *index)
     nreserved = n;
 }
 
+static Index *const *reserved_over;
+static int nreserved_over;
+
+void ex_reserve_over(int n, Index *const *index)
+{
+    reserved_over = index;
+    nreserved_over = n;
+}
+
+static Var *const *reserved_vars;
+static int nreserved_vars;
+
+void ex_reserve_variables(int n, Var *const *var)
+{
+    reserved_vars = var;
+    nreserved_vars = n;
+}
+
 static bool is_reserved(const char *name)
 {
     for (int i = 0; i < nreserved; i++)
         if (reserved[i] && strcmp(reserved[i]->name, name) == 0) return true;
+    for (int i = 0; i < nreserved_over; i++)
+        if (strcmp(reserved_over[i]->name, name) == 0) return true;
+    for (int i = 0; i < nshown && i < (int)(sizeof shown / sizeof *shown); i++)  // of the sums around it
+        if (strcmp(shown[i].name, name) == 0) return true;
+    for (int i = 0; i < nreserved_vars; i++)
+        if (strcmp(reserved_vars[i]->name, name) == 0) return true;
     return false;
 }
 
