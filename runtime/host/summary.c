@@ -380,6 +380,18 @@ static void print_separation(FILE *to, const GmDraws *d, const GmModel *model, c
     free(others);
 }
 
+// Effective draws that are too few, of `short_of` quantities, the worst of which has this label, which is given up, and summary.
+static void print_few(FILE *to, double bound, double samples, char *label, const GmSummary *worst, long short_of, long diagnosed,
+                      const char *in_order)
+{
+    const double ess = worst->ess_bulk < worst->ess_tail ? worst->ess_bulk : worst->ess_tail;
+    fprintf(to,
+            "Warning: the effective sample size is below %.0f (100 per chain) for %ld of %ld quantities (worst: %s, %.0f%s): means and "
+            "quantiles are not accurate yet. Run longer (--samples %.0f).\n",
+            bound, short_of, diagnosed, label, ess, in_order, ceil(bound / ess * 1.2) * samples);
+    free(label);
+}
+
 // What the numbers mean for the user, in words. Bounds as V recommends: R-hat below 1.01, both effective sizes above 100 per chain. true: a
 // quantity is beyond one of them. ordered: those whose diagnostics are those of components in order.
 static bool print_warnings(FILE *to, const GmDraws *d, const GmModel *model, const GmMemory *m, const GmOptions *o, const GmSummary *all,
@@ -441,17 +453,9 @@ static bool print_warnings(FILE *to, const GmDraws *d, const GmModel *model, con
                 of.of_categories && !of.bounded ? ", outcomes may be separated," : "", label);
         free(label);
     }
-    if (short_of > 0 && !apart) {
-        char *label = gm_column_label(d, model, m, worst_ess, '[');
-        const GmSummary *s = &all[worst_ess];
-        const double ess = s->ess_bulk < s->ess_tail ? s->ess_bulk : s->ess_tail;
-        const double more = ceil(ess_bound / ess * 1.2) * (double)o->samples;
-        fprintf(to,
-                "Warning: the effective sample size is below %.0f (100 per chain) for %ld of %ld quantities (worst: %s, %.0f%s): means and "
-                "quantiles are not accurate yet. Run longer (--samples %.0f).\n",
-                ess_bound, short_of, diagnosed, label, ess, ordered[worst_ess] ? in_order : "", more);
-        free(label);
-    }
+    if (short_of > 0 && !apart)
+        print_few(to, ess_bound, (double)o->samples, gm_column_label(d, model, m, worst_ess, '['), &all[worst_ess], short_of, diagnosed,
+                  ordered[worst_ess] ? in_order : "");
     print_still_warnings(to, d, model, m, all);
     print_reach_warnings(to, d, model, m);
     print_singular_warnings(to, d, model, m);

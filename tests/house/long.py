@@ -17,13 +17,13 @@ KERNEL = "a loop around what is in registers and shared memory: most of its line
 LOOP = "one loop, of which each part may end the draw or begin it again"
 TOUR = "messages, one after the other, about what was found before the first"
 MOST = {
-    "runtime/host/options.c apply": (102, ROWS),
+    "runtime/host/options.c apply": (103, ROWS),
     "runtime/device/special.h inv_Phi": (77, TABLE),
     "runtime/device/interval.h interval_draw": (75, LOOP),
     "runtime/device/classify.h classify_single": (74, KERNEL),
     "compiler/pages/plain.c formula_plain": (74, ROWS),
     "compiler/front/ast_print.c print_node": (72, ROWS),
-    "runtime/host/summary.c print_warnings": (71, TOUR),
+    "runtime/host/summary.c print_warnings": (67, TOUR),
     "compiler/pages/latex.c formula_latex": (69, ROWS),
     "runtime/device/modes.h climb_next": (68, ROWS),
     "runtime/device/keyed_sums.h keyed_pass": (68, KERNEL),
