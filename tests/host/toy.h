@@ -366,9 +366,11 @@ static inline bool holds(const char *path, const char *text)
     return found;
 }
 
-// The last lines of a file of draws say how long it took.
+// The head of a file of draws says when the run began, its last lines how long it took.
 static inline void without_times(char *text)
 {
+    char *began = strstr(text, "# start_datetime = "), *end = began ? strchr(began, '\n') : NULL;
+    if (end) memset(began, '#', (size_t)(end - began));
     char *times = strstr(text, "# \n#  Elapsed Time");
     if (times)
         *times = 0;

@@ -126,7 +126,7 @@ def laws():
     draw_files("groups", "--seed", "9", "--samples", "5", "--method", "gibbs")
     said = why("groups", "theta[2]", 1, 3, "--draws", "groups", "--method", "gibbs")
     good = number(said, "sum_y_by_g[2]") == 6 and number(said, "count_by_g[2]") == 2 and "the same" in said
-    check(good and "sum of y[i] over i with g[i] = k" in said, "sums of the group that an element belongs to", said)
+    check(good and "sum of y[i] over i with g[i] = j" in said, "sums of the group that an element belongs to", said)
     program("groups", GROUPS, {"J": 3, "g": ["u", "v", "v", "w", "w", "w"], "y": [1, 2, 4, 8, 16, 32], "s": 1.5})
     draw_files("groups", "--seed", "9", "--samples", "5", "--method", "gibbs")
     said = why("groups", "theta[2]", 1, 3, "--draws", "groups", "--method", "gibbs")
