@@ -895,6 +895,23 @@ void formula_visit(const Formula *f, Box *b, bool (*visit)(const Formula *, Box 
     if (f->value) visit_from(f, 0, b, visit, with);
 }
 
+void formula_visit_part(const Formula *f, Box *b, int part, int parts, bool (*visit)(const Formula *, Box *, void *), void *with)
+{
+    if (!f->value) return;
+    if (f->n == 0) {
+        if (part == 0) visit_from(f, 0, b, visit, with);
+        return;
+    }
+    b->impossible = false;
+    const Range lo = evaluate(f->lo[0], b), hi = evaluate(f->hi[0], b);
+    if (b->impossible || !is_point(lo) || !is_point(hi)) return;
+    const long first = (long)lo.lo, n = (long)hi.lo - first + 1;
+    for (long i = n * part / parts; i < n * (part + 1) / parts; i++) {
+        b->index[0] = first + i;
+        if (!visit_from(f, 1, b, visit, with)) return;
+    }
+}
+
 // ---- all of a model ----
 
 static bool store_definition(const Formula *f, Box *b, void *with)

@@ -1,9 +1,10 @@
 // feasible.c -- starts at which no factor of the model is 0.
 //
 // Random values inside the supports may be at odds with each other and with the data: a population smaller than the number counted, a
-// parent who cannot have the child, q > p where q ~ uniform(0, p). An instance is one factor at one place of its indices. Those that are 0
-// at the random start show which elements have to change. These get all values of their supports back and are searched, everything else
-// stays:
+// parent who cannot have the child, q > p where q ~ uniform(0, p). An instance is one factor at one place of its indices. An element that
+// lies outside of ends which a distribution or an observation gives it is moved between them: that is all a truncated latent needs, and
+// takes one look at each. Instances that are 0 then show which elements have to change. These get all values of their supports back and are
+// searched, everything else stays:
 //
 //   propagate   every instance is evaluated over the ranges of its elements; the ends of a range at which it can only be 0 are cut off
 //   decide      one element gets a value (its random start if that is left), and so on; where nothing is left, the last decision is taken
@@ -125,6 +126,75 @@ static bool counts_here(const GmModel *model, int factor, const Formula *f, Box 
     return false;
 }
 
+// ---- elements outside of their ends ----
+
+// Those of one chain, and the random numbers of each of their new values: by field and place.
+typedef struct Mover {
+    const bool *given;
+    Box *box;
+    Sweep at;
+    bool any;
+} Mover;
+
+static bool may_move(const GmModel *model, int f, const bool *given)
+{
+    const GmField *field = &model->state[f];
+    if (given && given[f]) return false;
+    switch (field->role) {
+    case GM_PARAMETER:
+    case GM_LATENT: return field->constraint == GM_ANY || field->constraint == GM_ORDERED || field->constraint == GM_POSITIVE_ORDERED;
+    case GM_IMPUTED: return true;
+    case GM_AUXILIARY:
+    case GM_DATA:
+    case GM_DERIVED:
+    case GM_PREDICTED:
+    case GM_DIAGNOSTIC:
+    case GM_SUM: break;
+    }
+    return false;
+}
+
+// A value between ends: anywhere between two, near to one.
+static double between(double lo, double hi, double u)
+{
+    const double near = exp(2 * (2 * u - 1));
+    return !isinf(lo) && !isinf(hi) ? lo + (hi - lo) * u : !isinf(lo) ? lo + near : hi - near;
+}
+
+static bool move_between(int field, long place, double lo, double hi, void *with)
+{
+    Mover *m = with;
+    const GmField *v = &m->box->model->state[field];
+    const bool whole = v->type == GM_INT;
+    if (!may_move(m->box->model, field, m->given) || (v->role == GM_IMPUTED && !is_missing(m->box, field, place))) return true;
+    void *array = gm_state_array(m->box->model, m->box->memory, m->box->chain, field);
+    const double x = whole ? ((const int32_t *)array)[place] : ((const double *)array)[place];
+    if (whole) {
+        lo = ceil(lo);
+        hi = floor(hi);
+    }
+    if ((x >= lo && x <= hi) || !(lo <= hi)) return true;
+    Stream random = stream(m->at, (uint32_t)field, (uint64_t)place + 1);
+    const double u = uniform_open(&random);
+    if (!whole) ((double *)array)[place] = between(lo, hi, u);
+    else if (isinf(lo) || isinf(hi)) ((int32_t *)array)[place] = (int32_t)fmin(fmax(isinf(hi) ? lo : hi, -INT32_MAX), INT32_MAX);
+    else ((int32_t *)array)[place] = (int32_t)fmin(hi, lo + floor((hi - lo + 1) * u));
+    return m->any = true;
+}
+
+static bool move_instance(const Formula *f, Box *b, void *with)
+{
+    formula_ends(f, b, move_between, with);
+    return true;
+}
+
+// Did any element move?
+static bool move_within_ends(const Factors *factors, Mover *m)
+{
+    for (int k = 0; k < factors->n; k++) formula_visit(&factors->formula[k], m->box, move_instance, m);
+    return m->any;
+}
+
 static bool look(const Formula *f, Box *b, void *with)
 {
     Visit *v = with;
@@ -150,6 +220,27 @@ static int zero_factor(Factors *factors, Box *b)
         if (v.found) return k;
     }
     return -1;
+}
+
+// Is any factor 0 there? By all threads, which look at a part of its places each.
+static bool any_zero(const Factors *factors, const Box *b)
+{
+    enum { PARTS = 64 };
+    bool any = false;
+    for (int k = 0; k < factors->n && !any; k++) {
+        if (!counts(factors->model, b->data, k)) continue;
+#pragma omp parallel for schedule(dynamic) reduction(|| : any)
+        for (int part = 0; part < PARTS; part++) {
+            Visit v = {.factor = k};
+            Box mine = *b;
+            mine.read = NULL;
+            mine.n_read = mine.size_read = 0;
+            if (!any) formula_visit_part(&factors->formula[k], &mine, part, PARTS, look, &v);
+            any = any || v.found;
+            free(mine.read);
+        }
+    }
+    return any;
 }
 
 static bool add_instance(const Formula *f, Box *b, void *with)
@@ -434,24 +525,6 @@ static void write_start(Search *s)
         if (s->model->state[f].type == GM_INT) ((int32_t *)array)[at] = (int32_t)*low(s, e);
         else ((double *)array)[at] = *low(s, e);
     }
-}
-
-static bool may_move(const GmModel *model, int f, const bool *given)
-{
-    const GmField *field = &model->state[f];
-    if (given && given[f]) return false;
-    switch (field->role) {
-    case GM_PARAMETER:
-    case GM_LATENT: return field->constraint == GM_ANY || field->constraint == GM_ORDERED || field->constraint == GM_POSITIVE_ORDERED;
-    case GM_IMPUTED: return true;
-    case GM_AUXILIARY:
-    case GM_DATA:
-    case GM_DERIVED:
-    case GM_PREDICTED:
-    case GM_DIAGNOSTIC:
-    case GM_SUM: break;
-    }
-    return false;
 }
 
 // Numbers the elements that can change, and collects all instances with the elements that they may read.
@@ -828,8 +901,9 @@ bool gm_feasible(const GmModel *model, GmMemory *m, const GmData *d, const GmRun
     factors_open(&factors, model, m, d, false);
     for (int c = 0; c < m->chains && good && factors.n; c++) {
         Search s = {.model = model, .box = box_of(model, m, d, c), .factors = factors};
-        if (zero_factor(&factors, &s.box) >= 0) {
-            const Sweep at = {.seed = run->seed, .chain = (uint32_t)(run->first_chain + c), .sweep = SEARCH_SWEEP};
+        const Sweep at = {.seed = run->seed, .chain = (uint32_t)(run->first_chain + c), .sweep = SEARCH_SWEEP};
+        Mover mover = {.given = given, .box = &s.box, .at = at};
+        if (any_zero(&factors, &s.box) && (!move_within_ends(&factors, &mover) || any_zero(&factors, &s.box))) {
             s.random = stream(at, 0, 0);
             s.base = gm_alloc((size_t)model->n_state, sizeof *s.base);
             search_open(&s, given);
