@@ -56,7 +56,7 @@ Formula formula_read(Factors *f, const char *over, const char *guard, const char
 
 // Calls `visit` for every place of the indices at which the guard holds, until it returns false.
 void formula_visit(const Formula *f, Box *b, bool (*visit)(const Formula *f, Box *b, void *with), void *with);
-// The same for a part of the range of the first index, of `parts` that are about equal: the parts may be visited by threads, each with its box.
+// The same for a part of the range of the first index, of `parts` that are about equal. Threads may visit parts, each with its own box.
 void formula_visit_part(const Formula *f, Box *b, int part, int parts, bool (*visit)(const Formula *f, Box *b, void *with), void *with);
 Range formula_range(const Formula *f, Box *b);  // at b->index; b->impossible says whether there is any
 // Calls `cut` for every element that a term within(element, lo, hi) of the sum confines, with the ends; stops when it returns false.

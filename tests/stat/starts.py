@@ -1,8 +1,8 @@
 """Starts of HMC and NUTS: where the random start has no density, a recursion having made a variance negative or a covariance being no
 covariance, another one is tried; all chains of eight seeds run, and give the same draws with any number of threads. What is given, or has
 no density anywhere, stays where it is and is reported. --check starts where runs do, and looks at annealed HMC where it is not hot: there
-variables lie so near an end that differences of the density are no evidence. 1.2 million truncated latents are moved between their ends, and
-not searched for: a start takes 3 s of the processor, where a search took 20."""
+variables lie so near an end that differences of the density are no evidence. 1.2 million truncated latents are moved between their ends:
+a start takes 3 s of the processor, where a search took 20."""
 import os
 import resource
 import subprocess
@@ -75,8 +75,8 @@ with Workplace() as w:
         f.write(MANY)
     subprocess.run([GMC, "-q", "--no-device", "--method", "gibbs", program + ".gm", "-o", program], check=True)
     before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
-    ran = subprocess.run([program, "n=%d" % n, w.data("signs", {"y": [i % 2 for i in range(n)]}), "--chains", "1", "--warmup", "0", "--samples",
-                          "1", "-q", "--no-summary", "--no-lp", "--params", "m"], capture_output=True, text=True)
+    ran = subprocess.run([program, "n=%d" % n, w.data("signs", {"y": [i % 2 for i in range(n)]}), "--chains", "1", "--warmup", "0",
+                          "--samples", "1", "-q", "--no-summary", "--no-lp", "--params", "m"], capture_output=True, text=True)
     used = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - before
     print("many: %d, %s" % (ran.returncode, "soon" if used < 12 else "%.1f s of the processor" % used))
     program = w.path("nowhere")
