@@ -247,6 +247,8 @@ static Head loop_head(Out *o, const Node *n)
             return (Head){.c = text(o, "%s2 (%s, %s, %s, %s%s)", macro, first, a, fresh_index(o, i[1]), b, totals_text(o, n))};
         }
         // fall through
+    case SHARE_MIN_ALONG:
+    case SHARE_MAX_ALONG:
     case SHARE_SUM_CREW:
     case SHARE_SPAN: {
         if (order) return rows_of_element_head(o, n, macro);
@@ -317,7 +319,7 @@ static void emit_segment_products(Out *o, const Node *segments)
 static bool may_be_brief(Sharing how)
 {
     return how == SHARE_SERIAL || how == SHARE_ALONG || how == SHARE_LANES || how == SHARE_TERMS || how == SHARE_PLACES ||
-           how == SHARE_SUM_ALONG || how == SHARE_SUM_CREW || how == SHARE_ROWS;
+           how == SHARE_SUM_ALONG || how == SHARE_MIN_ALONG || how == SHARE_MAX_ALONG || how == SHARE_SUM_CREW || how == SHARE_ROWS;
 }
 
 // Lanes that go through the body: all that are here, those of a crew, or each iteration is one lane's.

@@ -163,6 +163,8 @@ static bool for_team(Sharing how)
     case SHARE_LANES:
     case SHARE_TERMS:
     case SHARE_SUM_ALONG:
+    case SHARE_MIN_ALONG:
+    case SHARE_MAX_ALONG:
     case SHARE_INTO:
     case SHARE_KEYED:
     case SHARE_COUNTED:

@@ -268,6 +268,8 @@ static Expr *size(const Var *v, int first, int n)
 }
 
 // Whether lanes share the iterations of a loop, each its own.
+static bool is_reduced(Sharing how) { return how == SHARE_SUM_ALONG || how == SHARE_MIN_ALONG || how == SHARE_MAX_ALONG; }
+
 static bool is_shared(Sharing how) { return how != SHARE_SERIAL && how != SHARE_BACKWARD && how != SHARE_IN_TURN && how != SHARE_ROWS; }
 
 static Cost count_iterations(const Node *n, Cost c)
@@ -309,7 +311,7 @@ static Cost count_loop(Counter *k, const Node *n)
     c.row = c.work;
     Expr *of_a_turn = c.lane;
     c = count_iterations(n, c);
-    const bool waits = n->loop.how == SHARE_SUM_ALONG || n->loop.how == SHARE_INTO || n->loop.how == SHARE_KEYED;
+    const bool waits = is_reduced(n->loop.how) || n->loop.how == SHARE_INTO || n->loop.how == SHARE_KEYED;
     Expr *sum = ex_num(0);
     if (waits) {
         Cost one = none();

@@ -28,7 +28,7 @@ static void put_bounds(Lower *p, const Conditional *c, Var *const *bound, Expr *
             number[side] = ex_num(ends[side]);
             continue;
         }
-        Node *let = put_let(p, NULL, bound[side], alone[side] ? alone[side]->value : ex_num(ends[side]), p->open->number);
+        Node *let = put_let(p, NULL, bound[side], alone[side] ? alone[side]->value : ex_num(ends[side]), n > 0 && !alone[side] ? "wide" : p->open->number);
         let->let.grows = n > 0 && !alone[side];
     }
     for (const Part *b = c->bounds; b; b = b->next) {

@@ -388,7 +388,8 @@ static void need_sum(Walk *w, Expr *e)
         sum_of_exponentials(w, e, i, value);
         return;
     }
-    const bool shared = sum && w->who != BY_LANE;
+    const bool extreme = !sum && !product && !lse;
+    const bool shared = (sum && w->who != BY_LANE) || (extreme && w->who == BY_ALL_LANES);
     Node *r = insert(w, NODE_REDUCE);
     r->nest.loops = over;
     r->nest.op = sum ? ASSIGN_ADD : product ? ASSIGN_MUL : lse ? ASSIGN_LOG_ADD : max ? ASSIGN_MAX : ASSIGN_MIN;
@@ -398,7 +399,8 @@ static void need_sum(Walk *w, Expr *e)
     start->let.type = lse ? "LogSum" : shared ? "wide" : w->kernel->number;
     start->let.grows = true;
     start->let.value = lse ? NULL : ex_num(sum ? 0 : product ? 1 : max ? -INFINITY : INFINITY);
-    loop->loop.how = !shared ? SHARE_SERIAL : w->who == BY_CREW_OF_LANES ? SHARE_SUM_CREW : SHARE_SUM_ALONG;
+    const Sharing along = max ? SHARE_MAX_ALONG : extreme ? SHARE_MIN_ALONG : SHARE_SUM_ALONG;
+    loop->loop.how = !shared ? SHARE_SERIAL : w->who == BY_CREW_OF_LANES ? SHARE_SUM_CREW : along;
     if (loop->loop.how == SHARE_SUM_ALONG && w->kernel->kind == KERNEL_TEAM) note_terms(w, i, value);
     loop->loop.n = loop->loop.ntotals = 1;
     loop->loop.index[0] = i;

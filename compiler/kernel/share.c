@@ -54,8 +54,13 @@ static Node *into_locals(Share *s, const Node *sum)
     if (rows.n == 0) return rows.guard ? under_condition(s, rows.guard, once_each(s, sum->body)) : once_each(s, sum->body);
     own_rows(s, sum, &rows, &order, &element);
     const Loops *l = &rows;
-    const bool shared = (s->team || s->crew) && sum->nest.op == ASSIGN_ADD;
-    Node *n = shared ? loop_over(s, s->crew ? SHARE_SUM_CREW : SHARE_SUM_ALONG, l->index[0], sum->nest.moving)
+    const bool extreme = s->team && !order && (sum->nest.op == ASSIGN_MIN || sum->nest.op == ASSIGN_MAX);
+    const bool shared = ((s->team || s->crew) && sum->nest.op == ASSIGN_ADD) || extreme;
+    const Sharing how = sum->nest.op == ASSIGN_MIN   ? SHARE_MIN_ALONG
+                        : sum->nest.op == ASSIGN_MAX ? SHARE_MAX_ALONG
+                        : s->crew                    ? SHARE_SUM_CREW
+                                                     : SHARE_SUM_ALONG;
+    Node *n = shared ? loop_over(s, how, l->index[0], sum->nest.moving)
                      : in_order(s, l, 0, sum->body, sum->nest.moving);
     n->loop.order = order;
     if (order) n->loop.index[1] = element;  // whose rows they are
@@ -72,7 +77,7 @@ static Node *into_locals(Share *s, const Node *sum)
     }
     n->body = with_guard(s, l, 0, in_order(s, l, 1, sum->body, sum->nest.moving));
     if (order) n->loop.sorted = sort_rows(s->p, s->kernel, order, n->loop.index[0], element, n->body, &n->loop.index[0]);
-    else if (s->kernel->update) sort_all_rows(s->p, s->kernel, n->loop.index[0], n->body, &n->loop.index[0]);
+    else if (s->kernel->update && !extreme) sort_all_rows(s->p, s->kernel, n->loop.index[0], n->body, &n->loop.index[0]);
     note_count(s->p, s->kernel, iterations_of_loops(l));
     return n;
 }

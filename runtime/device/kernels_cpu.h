@@ -204,6 +204,22 @@ GM_SUM_LINKAGE int sum_next(GmContext *c, GmSum *s, int count, wide *const *into
     return 0;
 }
 
+// sign -1: *x becomes the smallest of all lanes', 1: the largest.
+static inline void extreme_of_lanes(GmContext *c, wide sign, wide *x)
+{
+    if (c->lanes == 1) return;
+    volatile wide *partial = c->partial + (long)c->half * GM_MOST_TOTALS * GM_MOST_CHUNKS;
+    partial[c->lane] = *x;
+    team_barrier(c);
+    for (long b = 0; b < c->lanes; b++) *x = sign * fmax(sign * *x, sign * partial[b]);
+    c->half = !c->half;
+}
+
+#define MIN_ALONG_FROM(i, from, n, x) \
+    for (int gm_once = 1; gm_once; gm_once = 0, extreme_of_lanes(GM, -1, x)) LANES_FROM(i, from, n)
+#define MAX_ALONG_FROM(i, from, n, x) \
+    for (int gm_once = 1; gm_once; gm_once = 0, extreme_of_lanes(GM, 1, x)) LANES_FROM(i, from, n)
+
 #define SUM_ALONG_FROM(i, from, n, ...)                                                                                          \
     for (wide * gm_into[] = {__VA_ARGS__}, **gm_go = gm_into; gm_go; gm_go = 0)                                                  \
         for (GmSum gm_sum = sum_begin(GM, n, (int)(sizeof gm_into / sizeof *gm_into), gm_into);                                  \

@@ -246,6 +246,26 @@ template <int count> static __device__ __forceinline__ int sum_next(GmContext *c
         for (GmSum gm_sum = sum_begin(GM, size, n, gm_into); sum_next(GM, &gm_sum, gm_into);) \
             for (long gm_0 = (from), i = gm_0 + gm_sum.first + threadIdx.x; i < gm_0 + gm_sum.last; i += blockDim.x)
 
+DEVICE wide block_max(wide v);
+
+// sign -1: *x becomes the smallest of all lanes', 1: the largest.
+DEVICE void extreme_of_lanes(GmContext *c, wide sign, wide *x)
+{
+    const wide most = block_max(sign * *x);
+    if (threadIdx.x == 0) gm_partial(c, 0)[blockIdx.x] = most;
+    team_barrier(c);
+    const volatile wide *partial = gm_partial(c, 0);
+    wide top = -INFINITY;
+    for (long b = threadIdx.x; b < gridDim.x; b += blockDim.x) top = fmax(top, partial[b]);
+    *x = sign * block_max(top);
+    c->half = !c->half;
+}
+
+#define MIN_ALONG_FROM(i, from, n, x) \
+    for (int gm_once = 1; gm_once; gm_once = 0, extreme_of_lanes(GM, -1, x)) LANES_FROM(i, from, n)
+#define MAX_ALONG_FROM(i, from, n, x) \
+    for (int gm_once = 1; gm_once; gm_once = 0, extreme_of_lanes(GM, 1, x)) LANES_FROM(i, from, n)
+
 // A lane takes a pair at a time, unless there are rows enough for all lanes: then it takes a row, whose columns need no division.
 #define GM_PAIRS_ITERATIONS(n, m) ((n) >= 65536 || (m) < 2 ? 1L : (long)(m))
 #define SUM_ALONG2(i, n, j, m, ...)                                                                                         \
