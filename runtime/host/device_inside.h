@@ -23,7 +23,8 @@
 #include "../backends/nvrtc.h"
 #include "device.h"
 #include "device_code.h"
-#include "host.h"
+#include "draws.h"
+#include "messages.h"
 
 enum { GM_SIDES = 4, GM_THREADS = 256, GM_SCRATCHES = 16, GM_MOST_KERNELS = 1024, GM_MOST_PACES = 256 };
 

@@ -1,4 +1,5 @@
 // fit_explain.c -- what ended a run, or keeps one from beginning, in words.
+#include "fields.h"
 #include "fit_inside.h"
 
 #include <math.h>

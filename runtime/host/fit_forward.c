@@ -1,4 +1,5 @@
 // fit_forward.c -- draws without data: `prior`, and the simulations of `calibrate` with a run for each.
+#include "fields.h"
 #include "fit_inside.h"
 #include "label_order.h"
 

@@ -10,6 +10,7 @@
 #define GM_FIT_INSIDE_H
 
 #include "device_inside.h"
+#include "runs.h"
 #include "why.h"
 
 // Everything a run holds, so that one function can give it back whichever way the run ends.

@@ -12,6 +12,8 @@
 // Society B 62, with probabilities of allocation).
 //
 // The compiler knows what is permuted (GmLabels). Cells are copied as text, so numbers keep all their digits.
+#include "fields.h"
+#include "messages.h"
 #include "relabel.h"
 
 #include <ctype.h>
