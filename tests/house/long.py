@@ -46,7 +46,6 @@ LONG_FILES = {
     "compiler/graph/plan/describe.c": (1144, SECTIONS),
     "compiler/driver/main.c": (1013, SECTIONS),
     "compiler/kernel/cost.c": (1007, SECTIONS),
-    "runtime/host/relabel.c": (1007, SECTIONS),
 }
 
 
