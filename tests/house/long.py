@@ -44,7 +44,6 @@ FILE = 1000
 SECTIONS = "to be cut along its sections, which share static functions"
 LONG_FILES = {
     "compiler/graph/plan/describe.c": (1144, SECTIONS),
-    "compiler/driver/main.c": (1013, SECTIONS),
     "compiler/kernel/cost.c": (1007, SECTIONS),
 }
 
