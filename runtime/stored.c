@@ -1,7 +1,8 @@
 // stored.c -- the main function of gmc-stored, which gmc runs for its commands about stored draws: `gmc summary draws` and the like. gmc
 // itself links no linear algebra, which the files that read data need.
 #include "host/after/commands.h"
-#include "host/host.h"
+#include "host/messages.h"
+#include "host/output.h"
 
 int main(int argc, char **argv)
 {

@@ -1,5 +1,4 @@
 // main.c -- the command `gmc`: the order of the passes, the C compiler at the end. Options and exit statuses are in options.def.
-#include <dirent.h>
 #include <errno.h>
 #include <getopt.h>
 #include <limits.h>
@@ -17,6 +16,7 @@
 #include "../front/front.h"
 #include "../pages/pages.h"
 #include "explain.h"
+#include "home.h"
 #include "image.h"
 
 enum {
@@ -92,91 +92,6 @@ static void internal_fault(int signal)
     (void)signal;
     if (write(2, head, sizeof head - 1) < 0 || write(2, current_pass, strlen(current_pass)) < 0 || write(2, tail, sizeof tail - 1) < 0) {}
     _exit(EXIT_INTERNAL);
-}
-
-// ---- where gmc's own files are: beside the program (build/gmc) or installed (PREFIX/bin/gmc) ----
-
-typedef struct Home {
-    char stdlib[PATH_MAX], runtime[PATH_MAX], archive[PATH_MAX], stored[PATH_MAX];
-} Home;
-
-static bool find_home(Home *h)
-{
-    char self[PATH_MAX - 64];
-    ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);
-    if (n <= 0) return false;
-    self[n] = 0;
-    char *slash = strrchr(self, '/');
-    *slash = 0;
-    snprintf(h->stdlib, sizeof h->stdlib, "%s/../stdlib", self);
-    snprintf(h->runtime, sizeof h->runtime, "%s/../runtime", self);
-    snprintf(h->archive, sizeof h->archive, "%s/libgmhost.a", self);
-    snprintf(h->stored, sizeof h->stored, "%s/gmc-stored", self);
-    if (access(h->archive, R_OK) == 0) return true;
-    snprintf(h->stdlib, sizeof h->stdlib, "%s/../share/gmc/stdlib", self);
-    snprintf(h->runtime, sizeof h->runtime, "%s/../share/gmc/runtime", self);
-    snprintf(h->archive, sizeof h->archive, "%s/../lib/libgmhost.a", self);
-    snprintf(h->stored, sizeof h->stored, "%s/../lib/gmc/gmc-stored", self);
-    return access(h->archive, R_OK) == 0;
-}
-
-static void no_home(void)
-{
-    fprintf(stderr, "gmc: its runtime (libgmhost.a) is not where it should be; build it with make, or install it with make install\n");
-}
-
-static int by_name(const void *a, const void *b) { return strcmp(*(char *const *)a, *(char *const *)b); }
-
-enum { DEEPEST_FOLDER = 16 };  // deeper ones are links in a circle
-
-static Source *read_source(Arena *a, const char *path)
-{
-    gm_file_is_read(path);
-    return source_read(a, path);
-}
-
-// Every .gm file below a folder, in order of name.
-static bool read_library(Arena *a, const char *folder, Library *lib, Diags *d, int depth)
-{
-    DIR *dir = opendir(folder);
-    if (!dir) {
-        fprintf(stderr, "gmc: cannot read the folder %s: %s\n", folder, strerror(errno));
-        return false;
-    }
-    char **names = NULL;
-    int n = 0, size = 0;
-    for (struct dirent *e; (e = readdir(dir));) {
-        if (e->d_name[0] == '.') continue;
-        ROOM(a, names, n, size);
-        names[n++] = arena_printf(a, "%s/%s", folder, e->d_name);
-    }
-    closedir(dir);
-    if (n) qsort(names, (size_t)n, sizeof *names, by_name);
-    for (int i = 0; i < n; i++) {
-        struct stat st;
-        if (stat(names[i], &st) != 0) continue;
-        if (S_ISDIR(st.st_mode)) {
-            if (depth == DEEPEST_FOLDER) {
-                fprintf(stderr, "gmc: %s: a library has at most %d folders within each other\n", names[i], DEEPEST_FOLDER);
-                return false;
-            }
-            if (!read_library(a, names[i], lib, d, depth + 1)) return false;
-        } else {
-            size_t len = strlen(names[i]);
-            if (len < 3 || strcmp(names[i] + len - 3, ".gm") != 0) continue;
-            if (!S_ISREG(st.st_mode)) {
-                fprintf(stderr, "gmc: %s: not a file\n", names[i]);
-                return false;
-            }
-            Source *s = read_source(a, names[i]);
-            if (!s) {
-                fprintf(stderr, "gmc: cannot read %s: %s\n", names[i], strerror(errno));
-                return false;
-            }
-            front_parse_library(a, s, d, lib);
-        }
-    }
-    return true;
 }
 
 // ---- the C compiler ----
@@ -531,8 +446,8 @@ static int printed(int status)
 static int print_lesson_flags(void)
 {
     Home home;
-    if (!find_home(&home)) {
-        no_home();
+    if (!home_find(&home)) {
+        home_missing();
         return EXIT_USAGE;
     }
     printf("-I%s/device -fopenmp -w %s" LIBRARIES(AS_TEXT) "\n", home.runtime, home.archive);
@@ -675,12 +590,12 @@ enum { GO_ON = -1 };  // no exit status: what was asked for is still to come
 static int read_model(const Options *o, const Home *home, Library *lib, Diags *d, Arena *a, Source **s, Model **m)
 {
     gm_file_is_read(home->archive);
-    if (!read_library(a, home->stdlib, lib, d, 0)) return EXIT_USAGE;
+    if (!home_library(a, home->stdlib, lib, d, 0)) return EXIT_USAGE;
     for (int i = 0; i < o->ninclude; i++)
-        if (!read_library(a, o->include[i], lib, d, 0)) return EXIT_USAGE;
+        if (!home_library(a, o->include[i], lib, d, 0)) return EXIT_USAGE;
     if (diags_errors(d) > 0 || !front_resolve_library(a, lib, d)) return finish(d, o, EXIT_MODEL);
-    front_read = read_source;
-    *s = read_source(a, o->model);
+    front_read = home_source;
+    *s = home_source(a, o->model);
     if (!*s) {
         fprintf(stderr, "gmc: cannot read %s: %s\n", o->model, strerror(errno));
         return EXIT_USAGE;
@@ -779,8 +694,8 @@ static int written(const Options *o, const Home *home, Diags *d, const Program *
 static int compile_model(const Options *o)
 {
     Home home;
-    if (!find_home(&home)) {
-        no_home();
+    if (!home_find(&home)) {
+        home_missing();
         return EXIT_USAGE;
     }
     Arena *a = arena_new();
@@ -849,7 +764,7 @@ static bool about_draws(int argc, char **argv)
 static int run_stored(char **argv)
 {
     Home home;
-    if (!find_home(&home)) no_home();
+    if (!home_find(&home)) home_missing();
     else {
         execv(home.stored, argv);
         fprintf(stderr, "gmc: cannot run %s: %s\n", home.stored, strerror(errno));

@@ -30,7 +30,7 @@ void list_add(Arena *a, List *l, void *item)
     l->item[l->n++] = item;
 }
 
-static Diag *fail(Parse *p, Span at, DiagCode code, const char *a, const char *b)
+Diag *parse_fail(Parse *p, Span at, DiagCode code, const char *a, const char *b)
 {
     p->failed = true;
     return diag(p->diags, at, code, a, b);
@@ -84,7 +84,7 @@ Ast *ast_name(Parse *p, Span at, const char *name)
 
 void bar_misplaced(Parse *p, Span at)
 {
-    Diag *m = fail(p, at, DIAG_E0102, "`|`", NULL);
+    Diag *m = parse_fail(p, at, DIAG_E0102, "`|`", NULL);
     diag_help(m,
               "arguments are separated by commas, but for functions of a distribution, normal_lpdf(y | mu, sigma); `or` is written `||`");
 }
@@ -100,7 +100,7 @@ Ast *density_call(Parse *p, Span at, const char *name, Span bar, Ast *value, Lis
 
 Ast *ast_labelled(Parse *p, Span at, const char *label, Ast *value)
 {
-    if (p->stdlib) fail(p, at, DIAG_E0417, "a file of the library", NULL);
+    if (p->stdlib) parse_fail(p, at, DIAG_E0417, "a file of the library", NULL);
     value->label = label;
     value->label_span = at;
     return value;
@@ -152,7 +152,7 @@ Ast *ast_reduce(Parse *p, Span at, const char *name, const char *index, Span ind
     e->name = name;
     e->decl = decl_index(p, index, index_span, lo, hi);
     if (name != intern("sum") && name != intern("prod") && name != intern("min") && name != intern("max")) {
-        Diag *m = fail(p, at, DIAG_E0205, arena_printf(p->arena, "%s(%s in ...)", name, index), NULL);
+        Diag *m = parse_fail(p, at, DIAG_E0205, arena_printf(p->arena, "%s(%s in ...)", name, index), NULL);
         diag_help(m, "sum, prod, min and max take an index");
     }
     return e;
@@ -178,7 +178,7 @@ Ast *ast_function(Parse *p, Span at, const char *t, Span t_span, const char *y, 
 Ast *bound(Parse *p, Span at, const char *name, Ast *value)
 {
     if (name != intern("lower") && name != intern("upper")) {
-        Diag *m = fail(p, at, DIAG_E0113, name, NULL);
+        Diag *m = parse_fail(p, at, DIAG_E0113, name, NULL);
         diag_help(m, "bounds are `lower` and `upper`, as in real<lower=0, upper=1>");
     }
     return ast_list(p, at, AST_CALL, name, list3(p, 1, value, NULL, NULL));
@@ -234,14 +234,14 @@ TypeExpr type_sized(Parse *p, Span at, const char *word, List bounds, bool sized
             t.lacks = words[i].takes;
         }
         if (sized && (dims.n < words[i].least || dims.n > words[i].most)) {
-            fail(p, at, DIAG_E0110, word, words[i].takes);
+            parse_fail(p, at, DIAG_E0110, word, words[i].takes);
             dims.n = 0;
         }
         if (dims.n)
             for (int k = 0; k < t.type.rank; k++) t.type.dim[k] = dims.item[k < dims.n ? k : dims.n - 1];
     }
     set_bounds(&t, bounds);
-    if (t.constraint != CONSTRAINT_NONE && bounds.n) fail(p, at, DIAG_E0110, word, "no bounds: its values are bounded already");
+    if (t.constraint != CONSTRAINT_NONE && bounds.n) parse_fail(p, at, DIAG_E0110, word, "no bounds: its values are bounded already");
     return t;
 }
 
@@ -262,7 +262,7 @@ TypeExpr type_array(Parse *p, Span at, List dims, TypeExpr of)
 {
     static void *const unsized[1];
     if (dims.n == 0) {
-        if (!p->stdlib && !p->function) fail(p, at, DIAG_E0110, "array", "its sizes, as in array[N] real");
+        if (!p->stdlib && !p->function) parse_fail(p, at, DIAG_E0110, "array", "its sizes, as in array[N] real");
         dims = (List){1, 1, (void **)unsized};
     }
     of.type = outer_dims(p, at, dims, of.type);
@@ -276,7 +276,7 @@ static const char *const block_names[] = {"data", "let", "prior", "latent", "lik
 
 static void misplaced(Parse *p, Span at, const char *what)
 {
-    Diag *m = fail(p, at, DIAG_E0111, what, block_names[p->block]);
+    Diag *m = parse_fail(p, at, DIAG_E0111, what, block_names[p->block]);
     if (p->block == BLOCK_DATA) diag_help(m, "a data block declares what the data file holds; definitions from data go into a let block");
     if (p->block == BLOCK_LET) diag_help(m, "a let block holds definitions `name = expression;`");
 }
@@ -324,9 +324,10 @@ static Ast *size_of_row(Ast *size, const char *index)
 static List sizes_by_rows(Parse *p, const Declarator *v, const TypeExpr *type, Type *inner)
 {
     List outer = {0};
-    if (v->row->lo->kind != AST_INT || v->row->lo->number != 1) fail(p, v->row->span, DIAG_E0120, v->name, "which are counted from 1");
+    if (v->row->lo->kind != AST_INT || v->row->lo->number != 1)
+        parse_fail(p, v->row->span, DIAG_E0120, v->name, "which are counted from 1");
     list_add(p->arena, &outer, v->row->hi);
-    if (type->lacks && v->dims.n != inner->rank) fail(p, type->span, DIAG_E0110, type->word, type->lacks);
+    if (type->lacks && v->dims.n != inner->rank) parse_fail(p, type->span, DIAG_E0110, type->word, type->lacks);
     for (int i = 0; i < v->dims.n; i++) {
         Ast *size = size_of_row(v->dims.item[i], v->row->name);
         if (!type->lacks) list_add(p->arena, &outer, size);
@@ -341,7 +342,7 @@ static Decl *declare(Parse *p, const TypeExpr *type, const Declarator *v)
     Decl *d = decl_new(p, p->block == BLOCK_DATA ? DECL_DATA : DECL_VARIABLE, v->name, v->span);
     Type inner = type->type;
     const List outer = v->row ? sizes_by_rows(p, v, type, &inner) : v->dims;
-    if (type->lacks && !v->row) fail(p, type->span, DIAG_E0110, type->word, type->lacks);
+    if (type->lacks && !v->row) parse_fail(p, type->span, DIAG_E0110, type->word, type->lacks);
     d->has_type = true;
     d->type = outer_dims(p, v->span, outer, inner);
     d->outer = outer.n;
@@ -367,7 +368,7 @@ static void split_mixture(Parse *p, Stmt *s, Call call)
     Stmt **last = &s->more;
     for (int i = 0; i < call.args.n; i++) {
         Ast *e = call.args.item[i];
-        if (e->label) fail(p, e->label_span, DIAG_E0417, "`mixture`", NULL);
+        if (e->label) parse_fail(p, e->label_span, DIAG_E0417, "`mixture`", NULL);
         e->label = NULL;
     }
     for (int i = 1; i < call.args.n && good; i++) {
@@ -388,7 +389,7 @@ static void split_mixture(Parse *p, Stmt *s, Call call)
     }
     s->weights = call.args.n ? call.args.item[0] : NULL;
     if (good) return;
-    Diag *m = fail(p, call.span, DIAG_E0114, NULL, NULL);
+    Diag *m = parse_fail(p, call.span, DIAG_E0114, NULL, NULL);
     diag_help(m, "each component is a distribution with its arguments: mixture(w, normal(a, s), normal(b, t))");
 }
 
@@ -426,7 +427,7 @@ StmtList stmt_define(Parse *p, Span at, Ast *lhs, Ast *rhs)
         lhs = lhs->kid[0];
     }
     if (!is_place(lhs)) {
-        Diag *m = fail(p, lhs->span, DIAG_E0108, "this", "=");
+        Diag *m = parse_fail(p, lhs->span, DIAG_E0108, "this", "=");
         diag_help(m, "a definition has a name on its left, perhaps with subscripts or inside logit, log, probit or cloglog");
         return (StmtList){0};
     }
@@ -449,7 +450,7 @@ StmtList stmt_declare(Parse *p, Span at, TypeExpr type, List declarators)
             s->rhs = v->init;
         } else {
             s->decl->init = v->init;
-            if (v->init && s->decl->type.rank) fail(p, v->span, DIAG_E0110, v->name, "no default: only scalar data have one");
+            if (v->init && s->decl->type.rank) parse_fail(p, v->span, DIAG_E0110, v->name, "no default: only scalar data have one");
         }
         all = stmt_join(all, stmt_one(s));
     }
@@ -522,7 +523,7 @@ StmtList stmt_if(Parse *p, Span at, Ast *cond, StmtList yes, StmtList no)
 StmtList stmt_add(Parse *p, Span at, Ast *lhs, Ast *rhs)
 {
     if (lhs->kind != AST_NAME || lhs->name != intern("target")) {
-        Diag *m = fail(p, lhs->span, DIAG_E0112, NULL, NULL);
+        Diag *m = parse_fail(p, lhs->span, DIAG_E0112, NULL, NULL);
         diag_help(m, "names are defined once; sums are written sum(i in 1:N, ...)");
         return (StmtList){0};
     }
@@ -536,7 +537,7 @@ StmtList stmt_not_one(Parse *p, Span at, Ast *e)
 {
     int right = e->kind == AST_BINARY && e->op == OP_LT ? e->kid[1]->span.from : 0;
     bool arrow = right > 0 && p->source->text[right] == '-' && p->source->text[right - 1] == '<';
-    Diag *m = fail(p, at, arrow ? DIAG_E0107 : DIAG_E0106, NULL, NULL);
+    Diag *m = parse_fail(p, at, arrow ? DIAG_E0107 : DIAG_E0106, NULL, NULL);
     const char *hint = e->kind == AST_CALL ? foreign_statement(e->name) : NULL;
     if (hint) diag_help(m, "%s", hint);
     else if (arrow) diag_help(m, "`%.*s = ...;`", e->kid[0]->span.to - e->kid[0]->span.from, p->source->text + e->kid[0]->span.from);
@@ -547,7 +548,7 @@ StmtList stmt_not_one(Parse *p, Span at, Ast *e)
 static void truncation_misspelt(Parse *p, Span at)
 {
     const char *text = p->source->text + at.from, *open = memchr(text, '(', (size_t)(at.to - at.from));
-    Diag *m = fail(p, at, DIAG_E0109, NULL, NULL);
+    Diag *m = parse_fail(p, at, DIAG_E0109, NULL, NULL);
     if (open)
         diag_help(m, "`T[%.*s]`: the density is that of the distribution between the two, and integrates to 1",
                   (int)(text + (at.to - at.from) - open) - 2, open + 1);
@@ -563,14 +564,14 @@ Truncation truncation(Parse *p, Span at, const char *word, Ast *lower, Ast *uppe
 Truncation truncation_of_one_end(Parse *p, Span at, Span end, const char *word)
 {
     if (strcmp(word, "C") == 0) {
-        Diag *m = fail(p, at, DIAG_E0109, NULL, NULL);
+        Diag *m = parse_fail(p, at, DIAG_E0109, NULL, NULL);
         diag_help(m, "a censored value is written C[lower, ] where it lies above, C[, upper] where below");
         return (Truncation){0};
     }
     const char *text = p->source->text + end.from;
     const int n = end.to - end.from;
-    diag_help(fail(p, at, DIAG_E0109, NULL, NULL), "`T[%.*s, ]` leaves out what lies below %.*s, `T[, %.*s]` what lies above", n, text, n,
-              text, n, text);
+    diag_help(parse_fail(p, at, DIAG_E0109, NULL, NULL), "`T[%.*s, ]` leaves out what lies below %.*s, `T[, %.*s]` what lies above", n,
+              text, n, text, n, text);
     return (Truncation){0};
 }
 
@@ -579,7 +580,7 @@ Truncation truncation_of_one_end(Parse *p, Span at, Span end, const char *word)
 void foreign_block_named(Parse *p, Span at, const char *words)
 {
     const char *hint = foreign_block(words);
-    Diag *m = fail(p, at, DIAG_E0115, words, NULL);
+    Diag *m = parse_fail(p, at, DIAG_E0115, words, NULL);
     diag_help(m, "%s", hint ? hint : "a model has the blocks data, let, prior, latent, likelihood, predict, augment and infer");
     p->block = BLOCK_PRIOR;
     p->quiet = true;
@@ -605,192 +606,6 @@ void request_add(Parse *p, Span at, List names, Span name_span, const char *by, 
     p->last_request = &r->next;
 }
 
-// ---- files of the standard library ----
-
-void distribution_begin(Parse *p, Span at, const char *name, bool is_family)
-{
-    Distribution *d = NEW(p->arena, Distribution);
-    d->name = name;
-    d->span = at;
-    d->is_family = is_family;
-    p->distribution = d;
-    p->last_natural = &d->natural;
-}
-
-void distribution_parameter(Parse *p, TypeExpr type, const char *name, Span at)
-{
-    Distribution *d = p->distribution;
-    Decl *v = decl_new(p, DECL_PARAMETER, name, at);
-    v->has_type = true;
-    v->type = type.type;
-    v->constraint = type.constraint;
-    v->lower = type.lower;
-    v->upper = type.upper;
-    for (int k = 0; k < v->type.rank; k++) {
-        const Ast *size = v->type.dim[k];
-        if (size && (size->kind != AST_NAME || k >= 2)) fail(p, size->span, DIAG_E0110, name, "sizes that are names, or none");
-        else if (size) v->own_size[k] = size->name;
-        v->type.dim[k] = NULL;
-    }
-    List params = {d->nparams, d->nparams, (void **)d->params};
-    list_add(p->arena, &params, v);
-    d->params = (Decl **)params.item;
-    d->nparams = params.n;
-}
-
-const SupportRow support_table[SUPPORTS] = {
-#define SUPPORT(id, word, rank, ends, sized, discrete, constraint, from_line, log_jacobian) \
-    [SUPPORT_##id] = {word, rank, ends, sized, discrete, CONSTRAINT_##constraint, from_line, log_jacobian},
-#include "support.def"
-#undef SUPPORT
-};
-
-static bool infinite(const Ast *e)
-{
-    if (e->kind == AST_UNARY && e->op == OP_NEG) e = e->kid[0];
-    return e->kind == AST_CALL && (e->name == intern("infinity") || e->name == intern("negative_infinity"));
-}
-
-void distribution_support(Parse *p, Span at, const char *word, List args)
-{
-    Distribution *d = p->distribution;
-    for (Support i = SUPPORT_REAL; i < SUPPORTS; i++) {
-        const SupportRow *row = &support_table[i];
-        if (strcmp(row->word, word) != 0) continue;
-        d->support = i;
-        d->value_rank = row->rank;
-        d->discrete = row->discrete;
-        if (row->ends == 2 && args.n == 2) {
-            Ast **end = (Ast **)args.item;
-            d->lower = infinite(end[0]) ? NULL : end[0];
-            d->upper = infinite(end[1]) ? NULL : end[1];
-        } else if (row->sized && args.n == 1) {
-            d->size = args.item[0];
-        } else if (args.n && !d->is_family) {
-            fail(p, at, DIAG_E0110, word, row->ends ? "its two ends" : row->sized ? "a size" : "nothing in parentheses");
-        }
-        return;
-    }
-    d->support = SUPPORT_REAL;
-    fail(p, at, DIAG_E0801, word, NULL);
-}
-
-void distribution_part(Parse *p, Span at, const char *part, Ast *value)
-{
-    Distribution *d = p->distribution;
-    const struct {
-        const char *name;
-        Ast **slot;
-        bool of_family;
-    } parts[] = {
-        {"log_density", &d->log_density, false},
-        {"mean", &d->mean, false},
-        {"mode", &d->mode, false},
-        {"covariance_root", &d->covariance_root, false},
-        {"precision_root", &d->precision_root, false},
-        {"log_cdf", &d->cdf, false},
-        {"log_ccdf", &d->ccdf, false},
-        {"sample", &d->sample, false},
-        {"sample_truncated", &d->sample_truncated, false},
-        {"location", &d->location, false},
-        {"scale", &d->scale, false},
-        {"near_zero", &d->near_zero, false},
-        {"far_end", &d->far_end, false},
-        {"requires", &d->require, false},
-        {"edge_from", &d->edge_from, false},
-        {"edge_to", &d->edge_to, false},
-        {"parts", &d->parts, false},
-        {"base", &d->base, true},
-        {"draw", &d->draw, true},
-        {"draw_truncated", &d->draw_truncated, true},
-        {"draw_law", &d->draw_law, true},
-        {"draw_law_truncated", &d->draw_law_truncated, true},
-        {"expectations", &d->expectations, true},
-        {"expectations_truncated", &d->expectations_truncated, true},
-    };
-    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
-        if (strcmp(parts[i].name, part) != 0 || parts[i].of_family != d->is_family) continue;
-        if (*parts[i].slot) fail(p, at, DIAG_E0201, part, NULL);
-        *parts[i].slot = value;
-        return;
-    }
-    fail(p, at, DIAG_E0802, part, d->is_family ? "family" : "distribution");
-}
-
-void distribution_text(Parse *p, Span at, const char *part, const char *text)
-{
-    Distribution *d = p->distribution;
-    if (d->is_family || strcmp(part, "meaning") != 0) fail(p, at, DIAG_E0802, part, d->is_family ? "family" : "distribution");
-    else d->meaning = text;
-}
-
-void distribution_natural(Parse *p, const char *name, Ast *statistic)
-{
-    if (!p->distribution->is_family) fail(p, statistic->span, DIAG_E0802, "natural", "distribution");
-    Natural *n = NEW(p->arena, Natural);
-    *n = (Natural){.name = name, .statistic = statistic};
-    *p->last_natural = n;
-    p->last_natural = &n->next;
-}
-
-void distribution_synonym(Parse *p, Span at, const char *word, const char *of)
-{
-    Synonym *s = NEW(p->arena, Synonym), **last = &p->distribution->synonyms;
-    if (p->distribution->is_family) fail(p, at, DIAG_E0802, "synonyms", "family");
-    *s = (Synonym){.word = word, .of = of, .span = at};
-    while (*last) last = &(*last)->next;
-    *last = s;
-}
-
-void distribution_law(Parse *p, Span at, Ast *of, Call call)
-{
-    Distribution *d = p->distribution;
-    if (!d->is_family) fail(p, at, DIAG_E0802, "law", "distribution");
-    if (d->law) fail(p, at, DIAG_E0201, "law", NULL);
-    Law *l = NEW(p->arena, Law);
-    *l = (Law){.of = of, .dist = call.name, .nargs = call.args.n, .args = (Ast **)call.args.item};
-    d->law = l;
-}
-
-void distribution_law_parameter(Parse *p, const char *name, Ast *value)
-{
-    Natural *n = NEW(p->arena, Natural), **last = &p->distribution->law->parameter;
-    *n = (Natural){.name = name, .statistic = value};
-    while (*last) last = &(*last)->next;
-    *last = n;
-}
-
-void distribution_end(Parse *p)
-{
-    Distribution *d = p->distribution, **last = &p->stdlib->distributions;
-    while (*last) last = &(*last)->next;
-    *last = d;
-}
-
-void augmentation_begin(Parse *p, Span at, const char *name)
-{
-    Augmentation *r = NEW(p->arena, Augmentation);
-    r->name = name;
-    r->span = at;
-    p->augmentation = r;
-    p->last_pattern = &r->match;
-}
-
-void augmentation_match(Parse *p, Span at, Ast *lhs, Call call, Truncation t)
-{
-    Pattern *m = NEW(p->arena, Pattern);
-    m->stmt = stmt_tilde(p, at, NULL, NULL, lhs, call, t).first;
-    *p->last_pattern = m;
-    p->last_pattern = &m->next;
-}
-
-void augmentation_end(Parse *p)
-{
-    Augmentation *r = p->augmentation, **last = &p->stdlib->augmentations;
-    while (*last) last = &(*last)->next;
-    *last = r;
-}
-
 // ---- files that are included ----
 
 Source *(*front_read)(Arena *, const char *) = source_read;
@@ -813,10 +628,10 @@ void include_begin(Parse *p, void *scanner, Span at, const char *name)
     for (const Including *i = p->including; i; i = i->outer) open |= real == real_path(p, i->source->path);
     for (int i = 0; i < p->read.n; i++) known |= p->read.item[i] == real;
     Source *s = NULL;
-    if (open) fail(p, at, DIAG_E0118, name, NULL);
+    if (open) parse_fail(p, at, DIAG_E0118, name, NULL);
     else if (!known) {
         s = front_read(p->arena, path);
-        if (!s) fail(p, at, DIAG_E0117, path, strerror(errno));
+        if (!s) parse_fail(p, at, DIAG_E0117, path, strerror(errno));
         else {
             const char *from = p->source->included, *end = from ? strrchr(from, '/') : NULL;
             s->order = p->read.n;
@@ -825,53 +640,6 @@ void include_begin(Parse *p, void *scanner, Span at, const char *name)
         list_add(p->arena, &p->read, (void *)real);
     }
     lexer_push(p, scanner, s ? s : source_from_string(p->arena, path, ""));
-}
-
-// ---- functions ----
-
-void formula_begin(Parse *p) { p->function = NEW(p->arena, FunctionDecl); }
-
-// Kinds of arguments alone: sizes are those of what is given, and bounds are not checked.
-static void check_kind(Parse *p, const TypeExpr *t)
-{
-    bool sized = false;
-    for (int i = 0; i < t->type.rank; i++) sized |= t->type.dim[i] != NULL;
-    if (sized || t->lower || t->upper || t->constraint != CONSTRAINT_NONE)
-        fail(p, t->span, DIAG_E0110, "function",
-             "kinds of arguments without sizes and bounds: int, real, vector, matrix, or array[] and one of them");
-}
-
-void formula_parameter(Parse *p, const TypeExpr *type, const char *name, Span at)
-{
-    FunctionDecl *f = p->function;
-    Decl *v = decl_new(p, DECL_PARAMETER, name, at);
-    v->has_type = type != NULL;
-    if (type) {
-        check_kind(p, type);
-        v->type = type->type;
-    }
-    for (int i = 0; i < f->nparams; i++)
-        if (f->params[i]->name == name) fail(p, at, DIAG_E0201, name, NULL);
-    List params = {f->nparams, f->nparams, (void **)f->params};
-    list_add(p->arena, &params, v);
-    f->params = (Decl **)params.item;
-    f->nparams = params.n;
-}
-
-void formula_end(Parse *p, Span at, const char *name, const TypeExpr *type, Ast *body)
-{
-    FunctionDecl *f = p->function, **last = p->stdlib ? &p->stdlib->functions : &p->model->functions;
-    f->name = name;
-    f->span = at;
-    f->typed = type != NULL;
-    if (type) {
-        check_kind(p, type);
-        f->type = type->type;
-    }
-    f->body = body;
-    while (*last) last = &(*last)->next;
-    *last = f;
-    p->function = NULL;
 }
 
 // ---- starting the parser ----
@@ -1005,10 +773,10 @@ void syntax_error(Parse *p, Span at, const char *const *expected, int n)
     const char *text = at.source->text + at.from, *what = expectation(p, expected, n);
     const char *found =
         (size_t)at.from >= at.source->size ? "the end of the file" : arena_printf(p->arena, "`%.*s`", length > 60 ? 60 : length, text);
-    Diag *m =
-        fail(p, at, DIAG_E0101,
-             what ? arena_printf(p->arena, "expected %s, found %s", what, found) : arena_printf(p->arena, "%s is not expected here", found),
-             NULL);
+    Diag *m = parse_fail(p, at, DIAG_E0101,
+                         what ? arena_printf(p->arena, "expected %s, found %s", what, found)
+                              : arena_printf(p->arena, "%s is not expected here", found),
+                         NULL);
     const char *hint = syntax_hint(p, at, expected, n);
     if (hint) diag_help(m, "%s", hint);
 }

@@ -80,6 +80,8 @@ typedef struct Parse {
 void foreign_block_named(Parse *p, Span at, const char *words);  // its statements are parsed, and forgotten
 
 void list_add(Arena *a, List *l, void *item);
+Diag *parse_fail(Parse *p, Span at, DiagCode code, const char *a, const char *b);  // the text is refused, and read on
+Decl *decl_new(Parse *p, DeclKind kind, const char *name, Span at);
 
 // Expressions. Each node's depth is one more than its deepest child's; beyond MAX_DEPTH it is reported and made a leaf.
 Ast *ast_number(Parse *p, Span at, AstKind kind, double value);

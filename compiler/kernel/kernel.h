@@ -271,7 +271,7 @@ bool needs_own_array(const Expr *e, const Loops *l);  // one that each iteration
 bool ex_reads_response(const Expr *e);
 bool reads_response(const Sum *s);  // so that it is made again after each imputation
 
-enum { NUTS_DIAGNOSTICS = 6 };  // numbers for the draws that a block of NUTS keeps (runtime/device/launch.h)
+enum { NUTS_DIAGNOSTICS = 6 };  // numbers for the draws that a block of NUTS keeps (runtime/device/launch_nuts.h)
 // with more updates the C compiler would spend its time on copies of samplers: they are called, not copied into each update
 enum { MANY_UPDATES = 64 };
 

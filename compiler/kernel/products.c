@@ -5,8 +5,8 @@
 //
 // Whatever the distribution: it is the sum that is recognised, not what reads it. Kernels that only read predictors have the product before
 // them (predicted, predictors.c). HMC updates (hmc/outputs.c) also keep the weights W[i, k] = d log p / d X_B[i, k], and X'W is
-// what B gets: three passes over a few rows at a time, X*B, the density of the rows, X'W, while they are in the cache (launch.h,
-// ROW_PRODUCTS).
+// what B gets: three passes over a few rows at a time, X*B, the density of the rows, X'W, while they are in the cache
+// (launch_rows.h, ROW_PRODUCTS).
 #include "lower.h"
 
 bool is_index(const Expr *e, const Index *i) { return e->kind == EX_INDEX && e->index == i; }

@@ -4,7 +4,7 @@
 //   KERNEL(impute_y) { EACH_MISSING (e, field) { ... } }  missing elements of field number `field` of Data; MISSING_IN_TURN in a
 //   KERNEL_ONCE ROW(draw_z, k) { ... return row_weight(w); }          row k of a matrix X: `dot` is X[k]*beta; w*X[k] is added to a sum;
 //                                                         row_weight_and(w, t): and t to a total
-//   KERNEL_SPAN(rows_of_B) { ... }                        some rows at a time, between two products of matrices (ROW_PRODUCTS, launch.h):
+//   KERNEL_SPAN(rows_of_B) { ... }                        some rows at a time, between two products of matrices (launch_rows.h):
 //                                                         SPAN (i, n, &a) { a += ...; } those that it is called for; SPAN_TOTAL(k, place,
 //                                                         a): place is the sum over all calls
 //   KERNEL_TEAM(draw_tau) { ... }                         a team of lanes for each chain runs the body together
@@ -25,7 +25,7 @@
 //   MIN_ALONG (i, n, &a) { a = fmin(a, ...); }            then a is the smallest of all, and of what it was; MAX_ALONG: the largest
 //   LANES (j, n) { ... }, LANES2 (j, n, k, m) { ... }     as ALONG, each lane the same elements every time, and nobody waits
 //   EACH_GROUP (k, K, n) {                                groups k = 0 .. K-1 of n rows, shared among the lanes; then TEAM_BARRIER()
-//       SUM_ROWS (i, k, first, rows, &a) { a += ...; }    over the rows of group k, see ORDER_ROWS in launch.h
+//       SUM_ROWS (i, k, first, rows, &a) { a += ...; }    over the rows of group k, see ORDER_ROWS in launch_elements.h
 //       SUM_SORTED (r, k, first, &a) { a += ...; }        the same by the places of these rows in the order of groups, where data lie by
 //                                                         these
 //       GROUP_LANE { ... } }                              by one lane

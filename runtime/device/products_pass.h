@@ -1,4 +1,4 @@
-// products_pass.h -- products of rows on a GPU (ROW_PRODUCTS of launch.h) in one reading of X[n, p], for several chains at once:
+// products_pass.h -- products of rows on a GPU (ROW_PRODUCTS of launch_rows.h) in one reading of X[n, p], for several chains at once:
 //
 //   eta = X B        w, sums = the emitted KERNEL_SPAN, given eta of some rows        out = X'w, and 1'w
 //

@@ -26,6 +26,9 @@ typedef struct GmScaleOf {
     long count;
 } GmScaleOf;
 
+// Trials of a draw where none was made so far. Emitted programs have it in their costs, whichever compiler takes them.
+enum { GM_SCALES_FEW_TRIALS = 7 };
+
 #if !defined(__CUDACC__)
 
 typedef struct GmPairs {
@@ -40,7 +43,7 @@ typedef struct GmScaleRoom {  // of one element, kept by the chain
     wide every;           // sweeps from one draw to the next
 } GmScaleRoom;
 
-static const double GM_SCALES_ENOUGH = 2e6, GM_SCALES_FEW_TRIALS = 7, GM_SCALES_SHARE = 0.1, GM_SCALES_FEW_PAIRS = 8, GM_SCALES_ERRORS = 1;
+static const double GM_SCALES_ENOUGH = 2e6, GM_SCALES_SHARE = 0.1, GM_SCALES_FEW_PAIRS = 8, GM_SCALES_ERRORS = 1;
 
 static double scales_coordinate(const GmScaleOf *of, wide x) { return of->lo >= 0 && x > 0 ? log(x) : x; }
 

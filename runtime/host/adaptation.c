@@ -1,4 +1,5 @@
 // adaptation.c -- what NUTS has learned in warm-up, for the files of draws.
+#include "fields.h"
 #include "device_inside.h"
 #include "../device/nuts.h"
 

@@ -15,7 +15,7 @@
 //               (shifted to be definite) are taken as long as they gain anything. 2n evaluations a step
 //   test        tests/host/ascent.c
 #include "ascent.h"
-#include "host.h"
+#include "messages.h"
 
 #include <float.h>
 #include <lapacke.h>

@@ -4,6 +4,7 @@
 // u[k] - v[l] >= 0 is found as Dijkstra's algorithm finds shortest paths, and the assignment changed along it; u and v then keep reduced
 // costs at 0 on assigned pairs and at least 0 elsewhere, which proves the assignment the best. Kuhn 1955, Naval Research Logistics
 // Quarterly 2; Jonker and Volgenant 1987, Computing 38. tests/host/assignment.c compares with all permutations.
+#include "messages.h"
 #include "relabel.h"
 
 #include <math.h>

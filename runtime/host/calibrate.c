@@ -16,7 +16,9 @@
 // its rank. On a GPU, or with --as-chains, simulations are chains of one run in place of processes, each with responses of its own.
 #define _GNU_SOURCE  // memfd_create
 #include "../device/rng.h"
-#include "host.h"
+#include "fields.h"
+#include "messages.h"
+#include "runs.h"
 #include "report/report.h"
 
 #include <errno.h>

@@ -6,7 +6,9 @@
 //
 // and normalising constants cancel. The left side is evaluated from the model as written; the right side is what the update itself adds up
 // while it draws (run->check_log_q). The two are compared update by update for some sweeps of all chains.
-#include "host.h"
+#include "fields.h"
+#include "messages.h"
+#include "runs.h"
 
 #include <float.h>
 #include <limits.h>

@@ -6,7 +6,9 @@
 // Random numbers have no state: they are keyed by seed, chain, sweep and update. So the state of the chains after a sweep, what they have
 // adapted, and the number of the sweep are all that the next one depends on. Rows that the files hold beyond the checkpoint are dropped and
 // made again. The file is written when all chains have made the same sweeps, and has its name when it is whole and on the disk.
-#include "host.h"
+#include "fields.h"
+#include "messages.h"
+#include "runs.h"
 #include "../device/nuts.h"
 
 #include <errno.h>

@@ -4,6 +4,7 @@
 // Two points are together in a fraction of the draws. The partition nearest to these fractions, sum over pairs of (together in it -
 // fraction)^2, is looked for among the draws: the least squares clustering of Dahl 2006, in Do, Mueller and Vannucci, Bayesian Inference
 // for Gene Expression and Proteomics. Both take the squares of the sizes of clusters as their work.
+#include "messages.h"
 #include "relabel.h"
 
 #include <errno.h>

@@ -7,7 +7,8 @@
 // directly, lag by lag, up to where Geyer's rule stops: a few lags where chains mix, and where they do not, the table has
 // worse news than its own slowness.
 #include "../device/special.h"
-#include "host.h"
+#include "messages.h"
+#include "warmup.h"
 
 #include <math.h>
 #include <stdlib.h>

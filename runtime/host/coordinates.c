@@ -5,6 +5,8 @@
 //   simplex             log(x[k]), one of them too many; numbers that have vanished stay
 //   ordered             x[1] (its log, if positive), log(x[k] - x[k - 1])
 //   covariance          rows of the Cholesky factor, logs on the diagonal
+#include "fields.h"
+#include "messages.h"
 #include "coordinates.h"
 
 #include <float.h>

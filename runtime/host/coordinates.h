@@ -3,7 +3,7 @@
 #ifndef GM_COORDINATES_H
 #define GM_COORDINATES_H
 
-#include "host.h"
+#include "chains.h"
 
 typedef struct GmCoordinates {
     const GmModel *model;

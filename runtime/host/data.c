@@ -3,7 +3,10 @@
 //   files -> values       names, shapes and numbers as they stand
 //   infer                 int sizes that no file gives, from arrays declared with them
 //   fields, in order      default or value; shape; bounds; constraint; missing values
-#include "host.h"
+#include "fields.h"
+#include "inputs.h"
+#include "messages.h"
+#include "output.h"
 
 #include <ctype.h>
 #include <math.h>

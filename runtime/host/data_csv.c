@@ -5,7 +5,9 @@
 //
 // One pass over the file, a line at a time, into arrays that double as they fill; columns nobody declared are not kept.
 // Separators: comma, tab or semicolon, whichever the header holds most of. Lines that begin with # are comments, unless they hold a row.
-#include "host.h"
+#include "../backends/files.h"
+#include "inputs.h"
+#include "messages.h"
 
 #include <errno.h>
 #include <math.h>

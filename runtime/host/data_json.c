@@ -6,7 +6,10 @@
 // without quotes, which JSON has not: they are taken as these. true and false are 1 and 0 where ints are wanted. Other strings may be names
 // (levels.c).
 // Each member is converted and then freed, so that at no time more than the parsed tree and the arrays read so far are held.
-#include "host.h"
+#include "../backends/files.h"
+#include "fields.h"
+#include "inputs.h"
+#include "messages.h"
 
 #include <ctype.h>
 #include <jansson.h>

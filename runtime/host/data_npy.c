@@ -4,6 +4,9 @@
 //
 // Elements already in the layout that the model wants (C order, <f8 for real, <i4 for int) are mapped and never copied; others are
 // converted once. Format: NumPy Enhancement Proposal 1, versions 1.0, 2.0 and 3.0.
+#include "fields.h"
+#include "inputs.h"
+#include "messages.h"
 #include "npy.h"
 
 #include <errno.h>

@@ -9,6 +9,9 @@
 // system keeps the pages that are written. What is compressed is inflated by zlib, found when a file asks for it. Formats: PKWARE's .ZIP
 // File Format Specification (with 64-bit sizes), RFC 1951, SciPy's documentation of save_npz.
 #define _DEFAULT_SOURCE
+#include "fields.h"
+#include "inputs.h"
+#include "messages.h"
 #include "npy.h"
 
 #include <ctype.h>

@@ -23,6 +23,7 @@
 // What measured sweeps draw is forgotten: the memory of the CPU is as before, and the GPU is opened once more. So draws are those of
 // --device cpu, or of
 // --device gpu, with the same seed.
+#include "fields.h"
 #include "device_auto.h"
 #include "device_inside.h"
 #include "../backends/sparse.h"

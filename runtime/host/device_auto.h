@@ -2,7 +2,7 @@
 #ifndef GM_DEVICE_AUTO_H
 #define GM_DEVICE_AUTO_H
 
-#include "host.h"
+#include "draws.h"
 
 // What is known of a run, in seconds. Each time is known to a factor: 2 of one that is predicted means between half and twice of it.
 typedef struct GmOutlook {

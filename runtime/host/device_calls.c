@@ -1,6 +1,7 @@
 // device_calls.c -- calls of the driver: errors, copies, launches of kernels, marks of time. It knows nothing of models.
 #include "device_inside.h"
 
+#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 

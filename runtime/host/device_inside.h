@@ -23,7 +23,8 @@
 #include "../backends/nvrtc.h"
 #include "device.h"
 #include "device_code.h"
-#include "host.h"
+#include "draws.h"
+#include "messages.h"
 
 enum { GM_SIDES = 4, GM_THREADS = 256, GM_SCRATCHES = 16, GM_MOST_KERNELS = 1024, GM_MOST_PACES = 256 };
 
@@ -299,7 +300,7 @@ bool gm_device_fault(GmDevice *d, GmRun *run, const GmPlace *place);
 // Waits until everything launched has been done; a fault found by the device is handed to gm_fault. false after a message: a call failed.
 bool gm_device_settled(GmDevice *d, GmRun *run);
 
-// All sweeps of a run; draws are stored as they come. The status as of `sample` in run.c; *sweeps: how many were made.
+// All sweeps of a run; draws are stored as they come. The status as of gm_fit_sample (fit_sample.c); *sweeps: how many were made.
 int gm_device_sample(GmDevice *d, GmRun *run, GmDraws *draws, const GmOptions *o, GmTrials *selected, GmProgress *progress, long *sweeps);
 // Milliseconds a sweep of all chains between two events: the median of the last batches of sweeps. 0: none was timed.
 double gm_device_pace(const GmDevice *d);

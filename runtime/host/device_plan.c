@@ -11,6 +11,7 @@
 //
 // The host keeps copies of Data and State with the device's pointers, which emitted host code reads as it does on the CPU.
 #define _DEFAULT_SOURCE
+#include "fields.h"
 #include "device_inside.h"
 
 #include <stdlib.h>

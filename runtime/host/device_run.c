@@ -5,6 +5,7 @@
 //
 // The first sweep of each kind is launched plainly, so that whatever it allocates is there; then it is captured. What the host needs to
 // know of a batch (draws kept, a fault) comes with its draws.
+#include "fields.h"
 #include "device_inside.h"
 
 #include <math.h>

@@ -1,6 +1,7 @@
 // draw_files.c -- files of draws by their names: the NAME of `-o NAME` stands for NAME_1.csv, NAME_2.csv, ..., or
 // for NAME.nc.
-#include "host.h"
+#include "fields.h"
+#include "messages.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -8,7 +8,9 @@
 // always whole, and an older one survives a run that fails before its first draw. The files of one run hold equally many draws, however it
 // ended.
 #define _GNU_SOURCE
-#include "host.h"
+#include "fields.h"
+#include "messages.h"
+#include "runs.h"
 
 #include <ctype.h>
 #include <errno.h>

@@ -6,6 +6,7 @@
 // Parts are found by trees of nodes whose roots are joined edge by edge (Galler and Fischer 1964), pairs that stand twice by sorting:
 // E log E for E edges. What lies outside of the nodes is left to the requirements that the program checks itself, and what the texts of
 // edges do not determine is left alone.
+#include "messages.h"
 #include "factors.h"
 
 #include <stdlib.h>

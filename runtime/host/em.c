@@ -25,6 +25,7 @@
 // Starts run one after the other where they share the arrays of expectations, which may be as large as rows times values. That is so on a
 // GPU, which has the State of one chain, and where the arrays of all starts would be large (memory.c). Each start then computes its
 // expectations again, since the arrays have another's.
+#include "fields.h"
 #include "em.h"
 #include "../device/modes.h"
 #include "coordinates.h"

@@ -3,7 +3,8 @@
 #define GM_EM_H
 
 #include "ascent.h"
-#include "host.h"
+#include "chains.h"
+#include "messages.h"
 
 typedef struct GmEmEnd {  // where a start has come to
     GmAscentState state;

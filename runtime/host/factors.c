@@ -6,6 +6,7 @@
 // Evaluation is by intervals: each unknown is a range of values, the result a range that contains all results. Ranges are only as narrow as
 // they can be found at a glance: x - x is not 0. Where each unknown is a number, so is the result. Impossible is what no value of the
 // ranges makes a number, or what is -infinity for all of them.
+#include "messages.h"
 #include "factors.h"
 #include "../device/gm.h"
 

@@ -2,7 +2,7 @@
 #ifndef GM_FACTORS_H
 #define GM_FACTORS_H
 
-#include "host.h"
+#include "chains.h"
 
 typedef struct Range {
     double lo, hi;

@@ -1,6 +1,8 @@
 // fault.c -- faults found while sampling, and draws that were not made.
 #include "../device/ode.h"
-#include "host.h"
+#include "chains.h"
+#include "fields.h"
+#include "messages.h"
 
 #include <limits.h>
 #include <math.h>

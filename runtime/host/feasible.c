@@ -14,6 +14,8 @@
 // the elements next to them may change too, and then all; then zeros are removed one at a time; and then it is tried again in another
 // order, and from other random numbers.
 #include "../device/rng.h"
+#include "fields.h"
+#include "messages.h"
 #include "factors.h"
 
 #include <limits.h>

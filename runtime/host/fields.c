@@ -1,6 +1,7 @@
 // fields.c -- what is asked of a field of the model: its shape, how many elements, what one of them is called, which data it stands for,
 // whether an HMC update draws it.
-#include "host.h"
+#include "fields.h"
+#include "messages.h"
 
 #include <limits.h>
 #include <math.h>

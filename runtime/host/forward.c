@@ -5,7 +5,9 @@
 //
 // Responses count as missing while draws are made, so that each chain has an array of its own of them, which definitions read. Streams of
 // random numbers have a seed of their own: a run with the same seed that fits the data shares none with the draws that made them.
-#include "host.h"
+#include "fields.h"
+#include "messages.h"
+#include "runs.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -4,7 +4,9 @@
 // reaches; so it depends neither on the number of chains nor on threads. Values at odds with each other or with the data are then mended
 // (feasible.c).
 #include "../device/rng.h"
-#include "host.h"
+#include "chains.h"
+#include "fields.h"
+#include "messages.h"
 
 #include <stdlib.h>
 #include <string.h>

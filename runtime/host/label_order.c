@@ -6,6 +6,8 @@
 // labels are permuted has no such fault: the elements of an array in ascending order, and all other arrays with their components in the
 // order of that one. So these are diagnosed again, in the order of each array that has an element for each component. The order that
 // leaves the fewest quantities in trouble counts.
+#include "fields.h"
+#include "messages.h"
 #include "label_order.h"
 
 #include <limits.h>

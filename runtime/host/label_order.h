@@ -1,7 +1,7 @@
 // label_order.h -- labels of components (GmLabels): what runs over them, whether they may be permuted, and draws with components in order.
 #ifndef GM_LABEL_ORDER_H
 #define GM_LABEL_ORDER_H
-#include "host.h"
+#include "draws.h"
 
 // The element of a field in which the label along dimension `along` is l; the first dimension that is permuted; whether it is the only one.
 long gm_with_label(const GmShape *s, int along, long element, long l);

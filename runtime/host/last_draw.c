@@ -6,7 +6,9 @@
 // Columns are found by their names, so the order does not matter. What is no variable of the model (lp__, definitions, quantities of the
 // predict block, missing values of data, which are drawn first in each sweep) is passed over. An unknown of which no column is there starts
 // at random, which is said; one of which some are missing is refused.
-#include "host.h"
+#include "chains.h"
+#include "fields.h"
+#include "messages.h"
 
 #include <math.h>
 #include <stdlib.h>

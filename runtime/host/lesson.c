@@ -2,7 +2,8 @@
 //
 // Draws go to standard output, as a table with a line for each; their summary goes to stderr.
 #include "lesson.h"
-#include "host.h"
+#include "messages.h"
+#include "warmup.h"
 
 #include <ctype.h>
 #include <inttypes.h>

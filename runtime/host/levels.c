@@ -8,7 +8,10 @@
 // As files are read, a name is coded by its first appearance. Once all are there the levels are sorted, and names become codes. Variables
 // with the same size as their upper bound share levels. What could be meant in two ways is refused: names among numbers; an array by place
 // beside levels whose order nobody has given.
-#include "host.h"
+#include "fields.h"
+#include "inputs.h"
+#include "messages.h"
+#include "output.h"
 
 #include <ctype.h>
 #include <jansson.h>

@@ -2,7 +2,8 @@
 //
 // A line ends with \n, \r\n or \r alone (old spreadsheets), and a byte order mark before the first one is passed over. What is no text, or
 // has no end, is recognised by its bytes: a zero byte, a line longer than any table has.
-#include "host.h"
+#include "inputs.h"
+#include "messages.h"
 
 #include <errno.h>
 #include <stdlib.h>

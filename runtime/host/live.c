@@ -4,7 +4,8 @@
 //
 // It is written under another name and then renamed: whoever reads it reads one whole object. R-hat and effective sample sizes are those of
 // the draws in memory, some quantities each second, so that they take a part of one processor only.
-#include "host.h"
+#include "draws.h"
+#include "messages.h"
 
 #include <math.h>
 #include <pthread.h>

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-#include "host.h"
+#include "runs.h"
 
 // The end of the process, after all that was registered later. Destructors of libraries are left out: that of OpenBLAS waits for threads of
 // its own, which look for memory for ever where the system grants none (ulimit -v).

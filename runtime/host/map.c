@@ -10,6 +10,8 @@
 // Whether an ascent runs off (coefficients under perfect separation, improper densities) is asked after 50, 100, 200, ... evaluations,
 // where what an iteration gains becomes small, and at its end. What it runs off along has to lead an unknown to infinity: a scale that
 // falls to 0, where the density is finite, has its mode there.
+#include "fields.h"
+#include "runs.h"
 #include "ascent.h"
 #include "em.h"
 #include "starts.h"

@@ -1,5 +1,7 @@
 // mapped.c -- files that are read where they lie: mapped into memory, and watched for what others do to them meanwhile.
-#include "host.h"
+#include "../backends/files.h"
+#include "inputs.h"
+#include "messages.h"
 
 #include <errno.h>
 #include <fcntl.h>

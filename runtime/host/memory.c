@@ -5,7 +5,9 @@
 //   State[c].precision_u -> of what stands in for a joint normal that is usually taken: room that takes none until it is written
 //   State[c].probability_c -> a block of its own that starts of `map` have in turn, where those of all would be large (em.c)
 #define _DEFAULT_SOURCE
-#include "host.h"
+#include "chains.h"
+#include "fields.h"
+#include "messages.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,6 +1,7 @@
 // messages.c -- lines on the terminal, texts that are made, and memory that runs out.
-#include "host.h"
+#include "messages.h"
 
+#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 

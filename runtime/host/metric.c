@@ -1,4 +1,5 @@
 // metric.c -- metrics of low rank and dense metrics: their products with vectors, and their estimates (device/metric.h).
+#include "messages.h"
 #include "../device/metric.h"
 #include "../device/chol.h"
 

@@ -1,6 +1,7 @@
 // metrics.c -- the metrics of a run's HMC updates that are not diagonal, or may become so (metric.h): one for each update and chain, from
 // its first trajectory on.
-#include "host.h"
+#include "messages.h"
+#include "warmup.h"
 #include "../device/metric.h"
 
 #include <math.h>

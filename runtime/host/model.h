@@ -213,7 +213,7 @@ DEVICE int gm_idle(const GmPlace *place, int chain) { return chain < GM_MOST_IDL
 // values are missing.
 enum { GM_ALONE = 1, GM_UNLESS_MISSING };
 
-// An HMC update (launch.h, NUTS). Members that are 0 have their defaults. Members are written in this order.
+// An HMC update (launch_nuts.h). Members that are 0 have their defaults. Members are written in this order.
 typedef struct GmHmc {
     uint64_t machine, position, value, gradient, diagnostics;  // fields of State, by their offsets
     uint32_t var;                                              // identifies its random numbers

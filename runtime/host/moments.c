@@ -5,7 +5,9 @@
 // Four numbers an element, for all chains together: chains meet after each kept sweep, so that the order of the sums does not depend on
 // threads. Mean and squares are those of Welford (1962). The Monte Carlo error is that of batch means (Flegal and Jones 2010): the means
 // over chains at a sweep are one series, cut into batches of about the square root of its length.
-#include "host.h"
+#include "draws.h"
+#include "fields.h"
+#include "messages.h"
 
 #include <math.h>
 #include <stdlib.h>

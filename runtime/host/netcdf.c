@@ -12,6 +12,9 @@
 // netcdf.h, version 4 (Unidata).
 //
 // Attributes have what the CSV files of the run would have besides, so that commands about stored draws read either (netcdf_read.c).
+#include "draws.h"
+#include "fields.h"
+#include "messages.h"
 #include "netcdf.h"
 #include "../backends/library.h"
 

@@ -3,7 +3,7 @@
 #ifndef GM_NETCDF_H
 #define GM_NETCDF_H
 
-#include "host.h"
+#include "model.h"
 
 enum { NC_GLOBAL = -1, NC_FILL_INT = -2147483647 };
 typedef enum { NC_BYTE = 1, NC_INT = 4, NC_FLOAT = 5, NC_DOUBLE = 6, NC_STRING = 12 } NcType;

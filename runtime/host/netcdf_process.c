@@ -7,7 +7,8 @@
 // does ends by itself when the socket does, with a file that is closed. It ignores the signals that end a run, which are for the program
 // that draws. What it has of this program's memory is what was there when it began.
 #define _GNU_SOURCE
-#include "host.h"
+#include "draws.h"
+#include "messages.h"
 
 #include <errno.h>
 #include <signal.h>

@@ -7,6 +7,9 @@
 // gmc's files say which column of the CSV files each element is, and what these say of the run. In files of other programs the groups
 // decide: what is drawn, then log-likelihoods and replicates, in the order of the file. Variables that do not run over chain and draw, and
 // those that are no numbers, are passed over.
+#include "fields.h"
+#include "inputs.h"
+#include "messages.h"
 #include "netcdf.h"
 #include "../backends/files.h"
 #include "../backends/library.h"

@@ -7,7 +7,9 @@
 // The program is the same, so plates that run over rows have as many instances as the new data have rows. Unknowns keep the values of the
 // draw, element by element: their sizes must not change. What the new files leave out and the size of no new array decides is taken from
 // the data of the run. Of each quantity only sums over draws are kept, since there are as many quantities as rows.
-#include "host.h"
+#include "draws.h"
+#include "fields.h"
+#include "messages.h"
 
 #include <errno.h>
 #include <math.h>

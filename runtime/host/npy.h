@@ -2,7 +2,7 @@
 #ifndef GM_NPY_H
 #define GM_NPY_H
 
-#include "host.h"
+#include "model.h"
 
 typedef enum { NPY_F8, NPY_F4, NPY_I8, NPY_I4, NPY_I2, NPY_I1, NPY_U4, NPY_U2, NPY_U1, NPY_B1 } NpyType;
 

@@ -2,7 +2,7 @@
 //
 //   0.1   -3   1.7976931348623157e+308   Inf   -Inf   NaN      as C's %g writes them, and as ArviZ, pandas and R read them
 #include "decimal.h"
-#include "host.h"
+#include "fields.h"
 
 #include <math.h>
 #include <string.h>

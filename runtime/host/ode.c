@@ -14,7 +14,7 @@
 #include <string.h>
 #include "../backends/library.h"
 #include "../device/ode.h"
-#include "host.h"
+#include "messages.h"
 
 // Between two times of the solution at most MOST_STEPS. An explicit method on a stiff equation keeps its steps so short that it will not
 // get there: this is taken for certain once TRIED steps in a row were such that MOST_STEPS like them do not reach the next time. A sampler

@@ -1,5 +1,7 @@
 // options.c -- the command line of a fit program.
-#include "host.h"
+#include "fields.h"
+#include "messages.h"
+#include "runs.h"
 #include "../device/nuts.h"
 
 #include <ctype.h>

@@ -1,5 +1,6 @@
 // output.c -- files that are written, with messages: every command of a program writes by these.
-#include "host.h"
+#include "messages.h"
+#include "output.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -13,7 +13,9 @@
 // Elements that the fit does not have are drawn afresh for each stored draw, from the law of their own statement (GmModel.forward), after
 // what their law reads. Given the stored unknowns nothing observed says more about them, so this is their posterior. It would not be so of
 // an unknown that the data of the fit informed and that was not stored: that is refused.
-#include "host.h"
+#include "fields.h"
+#include "messages.h"
+#include "runs.h"
 #include "report/report.h"
 
 #include <math.h>

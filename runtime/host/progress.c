@@ -1,5 +1,6 @@
 // progress.c -- a bar on a terminal; elsewhere silence, or a line now and then (--refresh).
-#include "host.h"
+#include "messages.h"
+#include "output.h"
 
 #include <string.h>
 #include <time.h>

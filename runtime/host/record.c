@@ -5,7 +5,8 @@
 //   draws       each chain, with its file and the SHA-256 of its names and numbers (not of comments, which have times): rerun compares them
 //
 // Files of data are hashed by a thread of its own while the chains go on.
-#include "host.h"
+#include "messages.h"
+#include "runs.h"
 #include "../backends/sha256.h"
 
 #include <errno.h>

@@ -1,18 +1,10 @@
 // relabel.c -- `fit relabel DRAWS --by c`: labels of components are made to agree over stored draws. The chains are not touched: draws of a
 // model whose components can be permuted are permuted back, each by the permutation of least cost.
 //
-// By allocations, if c is stored: the cost of calling label k of a draw l is the number of points with c = k in the draw that the reference
-// does not call l. The reference is at first the draw of the largest lp__. A second attempt, with at most MOST_STARTED points, begins with
-// the least squares partition; what costs less counts. Then the reference is the label that most draws give to each point, as often as the
-// number of disagreements falls. These are equivalence classes representatives (Papastamoulis and Iliopoulos 2010, Journal of
-// Computational and Graphical Statistics 19, in the iterative form of Papastamoulis 2016, Journal of Statistical Software 69). Where
-// allocations leave a choice (components without points), parameters decide, by their squared distance to those of the reference draw. By
-// parameters, `--by mu,w`: the cost is that squared distance, each element in units of its standard deviation over all labels and draws.
-// The reference becomes the mean of the permuted draws as often as the cost falls (as in Stephens 2000, Journal of the Royal Statistical
-// Society B 62, with probabilities of allocation).
-//
 // The compiler knows what is permuted (GmLabels). Cells are copied as text, so numbers keep all their digits.
-#include "relabel.h"
+#include "fields.h"
+#include "messages.h"
+#include "relabel_inside.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -23,41 +15,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { MOST_ROUNDS = 100, MOST_LABELS = 5000, MOST_STARTED = 3000 };
-
-typedef struct Options {
-    const char *draws, *by, *output, *cocluster, *partition, *svg, *points;
-    char **files;
-    int n_files;
-    bool summary, quiet;
-    long summary_rows;
-} Options;
-
-typedef struct DrawColumn {
-    int field;     // of state; -1: lp__; -2: a diagnostic of HMC
-    long element;  // row-major
-} DrawColumn;
-
-typedef struct Relabel {
-    const GmModel *model;
-    Options o;
-    const GmLabels *labels;
-    GmNetcdfIn netcdf;    // if the draws are in such a file
-    int chain, n_labels;  // files; K
-    long rows, draws;     // of each file; in all
-    char *header;
-    long n_columns;
-    DrawColumn *column;
-    GmMemory memory;   // shapes alone
-    long **column_of;  // by field and element; NULL: the field is not stored
-    double *number;    // [draw][column], but of allocations
-    int32_t *z;        // [draw][point]: labels from 0
-    int by;            // field of the allocations; -1: by parameters
-    bool *wanted;      // by field: parameters that decide
-    long points;       // elements of `by` that exist
-    long *element;     // which these are
-    int *to;           // [draw][label]: the label it becomes
-} Relabel;
+enum { MOST_LABELS = 5000 };
 
 // ---- the command line ----
 
@@ -68,9 +26,9 @@ static void usage(FILE *to, const char *program)
 }
 
 // -1 to go on, else the status.
-static int read_options(Options *o, int argc, char **argv)
+static int read_options(GmRelabelOptions *o, int argc, char **argv)
 {
-    *o = (Options){.summary = true, .summary_rows = 50};
+    *o = (GmRelabelOptions){.summary = true, .summary_rows = 50};
     optind = 0;
     opterr = 0;
     for (int option; (option = gm_option_next(gm_option_table, GROUP_RELABEL, argc, argv)) != GM_OPTIONS_END;) switch (option) {
@@ -141,7 +99,7 @@ static char *next_line(Lines *l, bool *good)
     return l->text;
 }
 
-static bool lines_open(Lines *l, const Relabel *r, const char *path, int chain)
+static bool lines_open(Lines *l, const GmRelabel *r, const char *path, int chain)
 {
     gm_file_is_read(path);
     *l = (Lines){.path = path};
@@ -185,7 +143,7 @@ static int read_label(const GmModel *model, const char *label, size_t length, in
 }
 
 // What the names of the columns are, and with that the shapes. false after a message.
-static bool read_columns(Relabel *r, const char *path)
+static bool read_columns(GmRelabel *r, const char *path)
 {
     const GmModel *model = r->model;
     r->n_columns = 1;
@@ -209,7 +167,7 @@ static bool read_columns(Relabel *r, const char *path)
                     gm_error("%s: %.*s is no variable of %s: these are draws of another model", path, (int)length, label, model->source);
                     return false;
                 }
-                r->column[c] = (DrawColumn){.field = lp ? -1 : -2};
+                r->column[c] = (GmDrawColumn){.field = lp ? -1 : -2};
             } else if (pass == 0) {
                 for (int d = 0; d < rank; d++)
                     if (at[d] > r->memory.shape[f].dim[d]) r->memory.shape[f].dim[d] = at[d];
@@ -222,7 +180,7 @@ static bool read_columns(Relabel *r, const char *path)
                     for (long e = 0; e < gm_shape_size(s); e++) r->column_of[f][e] = -1;
                 }
                 r->column_of[f][element] = c;
-                r->column[c] = (DrawColumn){f, element};
+                r->column[c] = (GmDrawColumn){f, element};
             }
             label += length + 1;
         }
@@ -250,7 +208,7 @@ static void list_labels(const GmModel *model)
 }
 
 // Finds the labels that --by is about, and what decides. false after a message.
-static bool find_labels(Relabel *r)
+static bool find_labels(GmRelabel *r)
 {
     const GmModel *model = r->model;
     const char *by = r->o.by;
@@ -298,7 +256,7 @@ static bool find_labels(Relabel *r)
 }
 
 // The labels, and whether all that decides is among the draws. false after a message.
-static bool choose_labels(Relabel *r)
+static bool choose_labels(GmRelabel *r)
 {
     const GmModel *model = r->model;
     if (!find_labels(r)) return false;
@@ -319,7 +277,7 @@ static bool choose_labels(Relabel *r)
 }
 
 // K, the same in all that runs over labels, and all elements there. false after a message.
-static bool check_shapes(Relabel *r, const char *path)
+static bool check_shapes(GmRelabel *r, const char *path)
 {
     for (const GmLabelled *v = r->labels->fields; v->field; v++) {
         const int f = v->field - 1;
@@ -345,7 +303,7 @@ static bool check_shapes(Relabel *r, const char *path)
     return true;
 }
 
-static const GmLabelled *labelled(const Relabel *r, int field)
+static const GmLabelled *labelled(const GmRelabel *r, int field)
 {
     for (const GmLabelled *v = r->labels->fields; v->field; v++)
         if (v->field - 1 == field) return v;
@@ -354,13 +312,13 @@ static const GmLabelled *labelled(const Relabel *r, int field)
 
 // ---- reading ----
 
-static bool holds_labels(const Relabel *r, int field)
+static bool holds_labels(const GmRelabel *r, int field)
 {
     const GmLabelled *v = field >= 0 ? labelled(r, field) : NULL;
     return v && v->values;
 }
 
-static bool read_cells(Relabel *r, char *text, const Lines *l, long draw)
+static bool read_cells(GmRelabel *r, char *text, const Lines *l, long draw)
 {
     char *at = text;
     for (long c = 0; c < r->n_columns; c++) {
@@ -374,7 +332,7 @@ static bool read_cells(Relabel *r, char *text, const Lines *l, long draw)
             else gm_error("%s: line %ld: `%.20s` is not a number", l->path, l->number, at);
             return false;
         }
-        const DrawColumn *of = &r->column[c];
+        const GmDrawColumn *of = &r->column[c];
         r->number[draw * r->n_columns + c] = x;
         if (holds_labels(r, of->field) && !isnan(x) && (x != floor(x) || x < 1 || x > (r->n_labels ? r->n_labels : MOST_LABELS))) {
             gm_error("%s: line %ld: %s is %g, and labels are 1 to %d", l->path, l->number, r->model->state[of->field].name, x,
@@ -387,7 +345,7 @@ static bool read_cells(Relabel *r, char *text, const Lines *l, long draw)
 }
 
 // The elements of c that have labels; where a condition on data leaves one out, no draw has a label of it.
-static bool find_points(Relabel *r)
+static bool find_points(GmRelabel *r)
 {
     const long size = gm_shape_size(&r->memory.shape[r->by]);
     r->element = gm_alloc((size_t)size + 1, sizeof *r->element);
@@ -407,7 +365,7 @@ static bool find_points(Relabel *r)
 }
 
 // Everything of the files into memory.
-static bool read_draws(Relabel *r, char **files, int n)
+static bool read_draws(GmRelabel *r, char **files, int n)
 {
     long room = 0;
     for (r->chain = 0; r->chain < n; r->chain++) {
@@ -461,201 +419,12 @@ static bool read_draws(Relabel *r, char **files, int n)
     return true;
 }
 
-// ---- costs ----
-
-// Coordinates of the parameters: coordinate j of label k is column[j * K + k], in units of scale[j].
-typedef struct Coordinates {
-    long n;
-    long *column;
-    double *scale;
-} Coordinates;
-
-static Coordinates coordinates_of(const Relabel *r)
-{
-    Coordinates c = {0};
-    const long k = r->n_labels;
-    for (const GmLabelled *v = r->labels->fields; v->field; v++) {
-        const int f = v->field - 1;
-        const GmShape *s = &r->memory.shape[f];
-        const bool wanted = r->by >= 0 ? r->model->state[f].role == GM_PARAMETER : r->wanted[f];
-        if (!wanted || v->values || v->apart || v->lost || !gm_one_dimension(v->dims) || !r->column_of[f]) continue;
-        const int along = gm_label_dimension(v->dims);
-        c.column = gm_grow(c.column, (size_t)(c.n * k + gm_shape_size(s)), sizeof *c.column);
-        for (long e = 0; e < gm_shape_size(s); e++) {
-            if (gm_with_label(s, along, e, 0) != e) continue;
-            for (long l = 0; l < k; l++) c.column[c.n * k + l] = r->column_of[f][gm_with_label(s, along, e, l)];
-            c.n++;
-        }
-    }
-    c.scale = gm_alloc((size_t)c.n, sizeof *c.scale);
-    for (long j = 0; j < c.n; j++) {
-        double mean = 0, square = 0, n = 0;
-        for (long d = 0; d < r->draws; d++)
-            for (long l = 0; l < k; l++) {
-                const double x = r->number[d * r->n_columns + c.column[j * k + l]];
-                if (!isfinite(x)) continue;
-                const double step = x - mean;
-                mean += step / ++n;
-                square += step * (x - mean);
-            }
-        c.scale[j] = square > 0 ? sqrt(square / n) : 1;
-    }
-    return c;
-}
-
-// distance[k * K + l] of the parameters of label k to the reference's of label l, [coordinate][label].
-static void distances(const Relabel *r, const Coordinates *c, long draw, const double *reference, double *distance)
-{
-    const long k = r->n_labels;
-    memset(distance, 0, sizeof *distance * (size_t)(k * k));
-    for (long j = 0; j < c->n; j++)
-        for (long a = 0; a < k; a++) {
-            const double x = r->number[draw * r->n_columns + c->column[j * k + a]];
-            for (long b = 0; b < k; b++) {
-                const double off = (x - reference[j * k + b]) / c->scale[j];
-                distance[a * k + b] += isfinite(off) ? off * off : 1e6;
-            }
-        }
-}
-
-static long reference_draw(const Relabel *r)
-{
-    long best = 0, column = -1;
-    for (long c = 0; c < r->n_columns && column < 0; c++)
-        if (r->column[c].field == -1) column = c;
-    for (long d = 1; d < r->draws && column >= 0; d++)
-        if (r->number[d * r->n_columns + column] > r->number[best * r->n_columns + column]) best = d;
-    return best;
-}
-
-// One round: the best permutation of each draw. reference: [coordinate][label]; agreed: by point, or NULL. Returns the cost: disagreements,
-// or squared distances.
-static double assign_all(Relabel *r, const Coordinates *c, const double *reference, const int32_t *agreed)
-{
-    const int k = r->n_labels;
-    const size_t square = (size_t)k * (size_t)k;
-    double *cost = gm_alloc(square, sizeof *cost), *distance = gm_alloc(square, sizeof *distance), total = 0;
-    for (long d = 0; d < r->draws; d++) {
-        int *to = r->to + d * k;
-        distances(r, c, d, reference, distance);
-        if (agreed) {
-            double most = 0;
-            for (size_t i = 0; i < square; i++) most = fmax(most, distance[i]);
-            for (size_t i = 0; i < square; i++)  // all of them together weigh less than one point
-                cost[i] = most > 0 ? 0.5 * distance[i] / (most * k) : 0;
-            for (long i = 0; i < r->points; i++) cost[(size_t)r->z[d * r->points + i] * (size_t)k + (size_t)agreed[i]] -= 1;
-            gm_assign(k, cost, to);
-            for (long i = 0; i < r->points; i++) total += to[r->z[d * r->points + i]] != agreed[i];
-        } else {
-            total += gm_assign(k, distance, to);
-        }
-    }
-    free(cost);
-    free(distance);
-    return total;
-}
-
-// The label that most draws give to each point, as permuted. Of several the one that it has, or that was so often given first: whatever
-// labels are called, the same.
-static void most_given(const Relabel *r, int32_t *agreed)
-{
-    const int k = r->n_labels;
-    long *times = gm_alloc((size_t)k, sizeof *times);
-    for (long i = 0; i < r->points; i++) {
-        int best = agreed[i];
-        memset(times, 0, sizeof *times * (size_t)k);
-        for (long d = 0; d < r->draws; d++) {
-            const int l = r->to[d * k + r->z[d * r->points + i]];
-            if (++times[l] > times[best]) best = l;
-        }
-        agreed[i] = times[agreed[i]] == times[best] ? agreed[i] : best;
-    }
-    free(times);
-}
-
-static void mean_reference(const Relabel *r, const Coordinates *c, double *reference)
-{
-    const int k = r->n_labels;
-    memset(reference, 0, sizeof *reference * (size_t)(c->n * k));
-    for (long j = 0; j < c->n; j++)
-        for (long d = 0; d < r->draws; d++)
-            for (int l = 0; l < k; l++)
-                reference[j * k + r->to[d * k + l]] += r->number[d * r->n_columns + c->column[j * k + l]] / (double)r->draws;
-}
-
-// Permutations of all draws, from a draw as the reference on. *left: what the last round costs. Returns the rounds made.
-static int agree_from(Relabel *r, const Coordinates *c, long first, double *left)
-{
-    const int k = r->n_labels;
-    double *reference = gm_alloc((size_t)(c->n * k), sizeof *reference);
-    int32_t *agreed = r->by >= 0 ? gm_alloc((size_t)r->points, sizeof *agreed) : NULL;
-    for (long j = 0; j < c->n * k; j++) reference[j] = r->number[first * r->n_columns + c->column[j]];
-    for (long i = 0; i < r->points; i++) agreed[i] = r->z[first * r->points + i];
-    *left = assign_all(r, c, reference, agreed);
-    int rounds = 1;
-    for (bool better = true; better && rounds < MOST_ROUNDS; rounds++) {
-        if (agreed) most_given(r, agreed);
-        else mean_reference(r, c, reference);
-        const double now = assign_all(r, c, reference, agreed);
-        better = now < *left * (1 - 1e-12);
-        *left = now;
-    }
-    free(reference);
-    free(agreed);
-    return rounds;
-}
-
-// Components in the order of the points that they have in all draws, the largest first.
-static void by_size(Relabel *r)
-{
-    const int k = r->n_labels;
-    long *size = gm_alloc((size_t)k, sizeof *size);
-    int *place = gm_alloc((size_t)k, sizeof *place);
-    for (long d = 0; d < r->draws; d++)
-        for (long i = 0; i < r->points; i++) size[r->to[d * k + r->z[d * r->points + i]]]++;
-    for (int l = 0; l < k; l++)
-        for (int other = 0; other < k; other++) place[l] += size[other] > size[l] || (size[other] == size[l] && other < l);
-    for (long i = 0; i < r->draws * k; i++) r->to[i] = place[r->to[i]];
-    free(size);
-    free(place);
-}
-
-// From the draw of the largest lp__; and, where pairs are few enough to count, from the least squares partition: the one that costs less.
-static int agree(Relabel *r, double *left)
-{
-    const Coordinates c = coordinates_of(r);
-    const size_t size = (size_t)r->draws * (size_t)r->n_labels;
-    r->to = gm_alloc(size, sizeof *r->to);
-    int rounds = agree_from(r, &c, reference_draw(r), left);
-    if (r->by >= 0 && r->points <= MOST_STARTED) {
-        const GmPartitions p = {r->draws, r->points, r->n_labels, r->z};
-        uint32_t *together = gm_together(&p);
-        int *before = r->to;
-        double other;
-        r->to = gm_alloc(size, sizeof *r->to);
-        const int more = agree_from(r, &c, gm_least_squares(&p, together), &other);
-        if (other < *left) {
-            *left = other;
-            rounds = more;
-            free(before);
-        } else {
-            free(r->to);
-            r->to = before;
-        }
-        free(together);
-    }
-    if (r->by >= 0) by_size(r);
-    free(c.column);
-    free(c.scale);
-    return rounds;
-}
-
 // ---- writing ----
 
 // The column whose cell stands in column c of a draw once it is permuted; from: the label that becomes each.
-static long source_of(const Relabel *r, long c, const int *from)
+static long source_of(const GmRelabel *r, long c, const int *from)
 {
-    const DrawColumn *of = &r->column[c];
+    const GmDrawColumn *of = &r->column[c];
     const GmLabelled *v = of->field >= 0 ? labelled(r, of->field) : NULL;
     if (!v || !v->dims || v->apart || v->lost) return c;
     const GmShape *s = &r->memory.shape[of->field];
@@ -674,7 +443,7 @@ static void inverse(int k, const int *to, int *from)
     for (int l = 0; l < k; l++) from[to[l]] = l;
 }
 
-static bool write_file(const Relabel *r, const char *path, int chain, const char *final)
+static bool write_file(const GmRelabel *r, const char *path, int chain, const char *final)
 {
     Lines l;
     GmFile out = {0};
@@ -717,7 +486,7 @@ static bool write_file(const Relabel *r, const char *path, int chain, const char
 }
 
 // draws_2.csv, or the second chain of draws.nc -> draws_relabelled_2.csv, or as -o says.
-static char *output_of(const Relabel *r, const char *path, int chain)
+static char *output_of(const GmRelabel *r, const char *path, int chain)
 {
     if (r->o.output)
         return gm_format("%.*s_%d.csv", (int)(strlen(r->o.output) - (gm_ends_in_csv(r->o.output) ? 4 : 0)), r->o.output, chain + 1);
@@ -742,7 +511,7 @@ static bool may_be_written(const char *path)
 }
 
 // Before the first file is written: none of them replaces one that is read, the points of a picture included.
-static bool outputs_may_be_written(const Relabel *r, char **files, int n)
+static bool outputs_may_be_written(const GmRelabel *r, char **files, int n)
 {
     if (r->o.points) {
         const char *colon = strrchr(r->o.points, ':');
@@ -769,7 +538,7 @@ static void read_levels(GmLevelSets *levels, const GmModel *model, const char *f
     free(path);
 }
 
-static void print_summary(const Relabel *r, const char *file)
+static void print_summary(const GmRelabel *r, const char *file)
 {
     GmData data = {0};
     read_levels(&data.levels, r->model, file);
@@ -778,7 +547,7 @@ static void print_summary(const Relabel *r, const char *file)
     long *kept = gm_alloc((size_t)r->n_columns, sizeof *kept);
     d.column = gm_alloc((size_t)r->n_columns, sizeof *d.column);
     for (long c = 0; c < r->n_columns; c++) {
-        const DrawColumn *of = &r->column[c];
+        const GmDrawColumn *of = &r->column[c];
         if (of->field == -2 || holds_labels(r, of->field) || (of->field >= 0 && r->model->state[of->field].on_request)) continue;
         const GmLabelled *v = of->field >= 0 ? labelled(r, of->field) : NULL;
         if (v && (v->lost || v->apart)) continue;
@@ -801,7 +570,7 @@ static void print_summary(const Relabel *r, const char *file)
     free(d.memory);
 }
 
-static void print_notes(const Relabel *r, int rounds, double left)
+static void print_notes(const GmRelabel *r, int rounds, double left)
 {
     long changed = 0;
     for (long d = 0; d < r->draws; d++) {
@@ -833,7 +602,7 @@ static void print_notes(const Relabel *r, int rounds, double left)
 }
 
 // The columns of `table.csv:a,b`, [point][2]. NULL after a message.
-static double *read_points(const Relabel *r, char **names)
+static double *read_points(const GmRelabel *r, char **names)
 {
     const GmField field = {.name = "points", .type = GM_REAL, .rank = 2};
     GmValues values = {.fields = &field, .n_fields = 1};
@@ -864,7 +633,7 @@ static double *read_points(const Relabel *r, char **names)
     return xy;
 }
 
-static bool label_free(const Relabel *r)
+static bool label_free(const GmRelabel *r)
 {
     const bool pairs = r->o.cocluster || r->o.partition || r->o.svg;
     if (r->by < 0) {
@@ -900,7 +669,7 @@ static bool label_free(const Relabel *r)
 }
 
 // The chains of a NetCDF file stand for as many files. false after a message.
-static bool open_netcdf(Relabel *r, char **files, int *n)
+static bool open_netcdf(GmRelabel *r, char **files, int *n)
 {
     bool any = false;
     for (int c = 0; c < *n; c++) any |= gm_is_netcdf(files[c]);
@@ -916,7 +685,7 @@ static bool open_netcdf(Relabel *r, char **files, int *n)
 
 int gm_relabel(const GmModel *model, int argc, char **argv)
 {
-    Relabel r = {.model = model, .by = -1};
+    GmRelabel r = {.model = model, .by = -1};
     const int status = read_options(&r.o, argc, argv);
     gm_quiet = r.o.quiet;
     if (status >= 0) return status;
@@ -925,7 +694,7 @@ int gm_relabel(const GmModel *model, int argc, char **argv)
     bool good = files && open_netcdf(&r, files, &n) && read_draws(&r, files, n) && outputs_may_be_written(&r, files, n);
     if (good) {
         double left;
-        const int rounds = agree(&r, &left);
+        const int rounds = gm_agree(&r, &left);
         for (int c = 0; c < n && good; c++) {
             char *final = output_of(&r, files[c], c);
             good = write_file(&r, files[c], c, final);
@@ -962,7 +731,7 @@ int gm_relabel(const GmModel *model, int argc, char **argv)
 bool gm_relabel_possible(const GmModel *model, GmOptions *o)
 {
     if (!o->relabel) return true;
-    Relabel r = {.model = model, .by = -1, .o.by = o->relabel_by};
+    GmRelabel r = {.model = model, .by = -1, .o.by = o->relabel_by};
     bool good = find_labels(&r);
     free(r.wanted);
     if (!good || r.by < 0) return good;

@@ -22,7 +22,9 @@
 // Blocks are coordinates that go together in the draws (or gradients): any partition gives bounds. Estimated determinants of k coordinates
 // from N draws are low by k(k + 1)/4N, about, in logarithm, halved, which is added. All this is in warm-up: later draws know nothing of it.
 #include "../device/nuts.h"
-#include "host.h"
+#include "fields.h"
+#include "messages.h"
+#include "warmup.h"
 
 #include <math.h>
 #include <stdlib.h>

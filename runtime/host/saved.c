@@ -5,7 +5,8 @@
 // It ends with a sum of all that stands before, so that a file that is not whole is known by it. A file that is written has its name when
 // it is whole and on the disk: a program that is killed leaves the one before.
 #define _GNU_SOURCE
-#include "host.h"
+#include "messages.h"
+#include "output.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -11,6 +11,8 @@
 //
 // Factors are counted with the recursions and solutions as computed there. All chains that have a density, or come to one by themselves,
 // stay as they were.
+#include "fields.h"
+#include "messages.h"
 #include "factors.h"
 #include "starts.h"
 #include "../backends/linalg.h"

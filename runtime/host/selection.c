@@ -30,6 +30,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <math.h>
+#include "draws.h"
+#include "fields.h"
+#include "messages.h"
 #include "selection_inside.h"
 
 // Up to MOST_ELEMENTS elements, of each field some, evenly spread.

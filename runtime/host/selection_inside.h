@@ -7,7 +7,7 @@
 #ifndef GM_SELECTION_INSIDE_H
 #define GM_SELECTION_INSIDE_H
 
-#include "host.h"
+#include "warmup.h"
 
 enum {
     LEAST_TRAJECTORIES = GM_LEAST_TRAJECTORIES,  // sweeps of warm-up in which NUTS learns anything

@@ -4,6 +4,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include "../device/nuts.h"
+#include "messages.h"
 #include "selection_inside.h"
 
 static const double least_energy = 0.3;  // E-BFMI below which tails may be missed (Betancourt 2016)

@@ -5,6 +5,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include "fields.h"
 #include "selection_inside.h"
 
 // NUTS is selected with so many times the effective draws for the same work, by the share of its transitions that diverged. More diverge in

@@ -13,7 +13,9 @@
 // log-likelihood may fall, however the predictors are made. Where the prior falls soon on the way, it keeps the unknowns near.
 //
 // Coordinates are elements that are drawn, of unknowns without bounds. Vectors whose sum is 0 move within that plane.
-#include "host.h"
+#include "chains.h"
+#include "fields.h"
+#include "messages.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -1,5 +1,6 @@
 // signals.c -- what ends a program from outside: at once before there are draws, in order after that.
-#include "host.h"
+#include "../backends/files.h"
+#include "messages.h"
 
 #include <signal.h>
 #include <unistd.h>

@@ -5,7 +5,9 @@
 //
 // The density is infinite there, and what is computed of it is rounding. The sign is a square of a diagonal element of the Cholesky factor
 // far below the element of the matrix that it is a part of.
-#include "host.h"
+#include "chains.h"
+#include "fields.h"
+#include "messages.h"
 #include "../device/gm.h"
 
 #include <stdlib.h>

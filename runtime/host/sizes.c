@@ -1,5 +1,5 @@
 // sizes.c -- what programs compute of sizes and bounds: where it has no value that a long holds, the run ends with a line.
-#include "host.h"
+#include "messages.h"
 
 #include <stdlib.h>
 

@@ -8,6 +8,9 @@
 // A block is looked at once, before its first trajectory, the other unknowns being where they are then. Under method selection Gibbs
 // updates come first: such a block is looked at before the first sweep. A slice sampler whose start has no density goes anywhere that has
 // one, in one coordinate, and the next from there: a rate of an equation to 10^14.
+#include "chains.h"
+#include "fields.h"
+#include "messages.h"
 #include "starts.h"
 #include "../device/nuts.h"
 

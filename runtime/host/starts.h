@@ -3,7 +3,6 @@
 #define GM_STARTS_H
 
 #include "../device/rng.h"
-#include "host.h"
 
 typedef struct GmMoving {  // a block of one chain
     GmRun *run;

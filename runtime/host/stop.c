@@ -5,7 +5,8 @@
 //
 // A rule looks at every quantity of the summary, first at that which was worst the last time: where it is not good enough the others are
 // not looked at.
-#include "host.h"
+#include "draws.h"
+#include "messages.h"
 
 #include <limits.h>
 #include <math.h>

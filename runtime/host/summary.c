@@ -1,6 +1,7 @@
 // summary.c -- the table at the end: posterior mean, sd and quantiles of each quantity with their diagnostics (convergence.c), and
 // warnings.
-#include "host.h"
+#include "fields.h"
+#include "messages.h"
 #include "label_order.h"
 #include "../device/nuts.h"
 

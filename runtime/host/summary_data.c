@@ -4,7 +4,8 @@
 //   mu,4.41,0.05,3.31,-0.97,4.42,9.73,4012,3514,1.0003                  [{"variable": "mu", "mean": 4.41, ..., "quantiles": {"5%": ..}}]}
 //
 // Numbers have all their digits. What is not defined, as R-hat of a constant, is an empty cell, or null.
-#include "host.h"
+#include "draws.h"
+#include "fields.h"
 
 #include <jansson.h>
 #include <math.h>

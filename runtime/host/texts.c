@@ -4,7 +4,8 @@
 //   data.json.gz   unpacked        /dev/fd/63     a pipe, as the shell's <(...) makes it
 //
 // What comes without a name, or under another one, and begins as gzip's files do is unpacked, too.
-#include "host.h"
+#include "inputs.h"
+#include "messages.h"
 
 #include <errno.h>
 #include <stdlib.h>

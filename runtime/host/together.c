@@ -3,7 +3,8 @@
 // On a CPU a chain leaves what the others have to know of an HMC update in its own memory; chains meet after each sweep of warm-up from the
 // first that they share on, and one thread adapts for all, in the order of coordinates and chains: the draws do not depend on the number of
 // threads. On a GPU kernels do this within the sweep (device_moves.c). After warm-up nobody waits.
-#include "host.h"
+#include "messages.h"
+#include "warmup.h"
 #include "../device/chees.h"
 
 #include <math.h>

@@ -1,5 +1,7 @@
 // values.c -- named arrays out of files, before anything is known of their declarations.
-#include "host.h"
+#include "fields.h"
+#include "inputs.h"
+#include "messages.h"
 
 #include <errno.h>
 #include <math.h>

@@ -8,6 +8,8 @@
 // Streams are keyed by seed, chain, sweep, variable and element: the same sweep draws the same numbers again. The runs of all chains go up
 // to that sweep, since chains may decide together in warm-up. Then the sweep is made update by update. Draws of single numbers by a family
 // of the library report what they were given (device/watch.h); of all other updates it is known what the element was before and after.
+#include "fields.h"
+#include "messages.h"
 #include "report/report.h"
 #include "why.h"
 #include "../backends/sparse.h"

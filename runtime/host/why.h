@@ -1,7 +1,7 @@
 // why.h -- `fit why NAME --chain C --draw D`: one sweep again, with what each update gave an unknown.
 #ifndef GM_WHY_H
 #define GM_WHY_H
-#include "host.h"
+#include "chains.h"
 
 typedef struct GmWhy {
     char *name, *label;  // "theta", "theta[3]"

@@ -5,7 +5,9 @@
 // Making text of a number can take longer than drawing it, so the chains do not do it. A chain and the thread that writes its rows share
 // two counts, of rows stored and of rows written; each changes one of them. The thread is woken once in a block of rows; the chain waits
 // only if the ring is full. What is stored is in the file within a second, or when the writer is closed.
-#include "host.h"
+#include "draws.h"
+#include "fields.h"
+#include "messages.h"
 
 #include <errno.h>
 #include <pthread.h>

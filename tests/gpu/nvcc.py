@@ -1,4 +1,5 @@
-"""Golden programs, and one drawn by NUTS, both halves, through nvcc as they stand, without optimisation where nvcc can (12.8 on)."""
+"""Golden programs, one drawn by NUTS and one with costs of scales, both halves, through nvcc as they stand, without optimisation where
+nvcc can (12.8 on)."""
 import os
 import re
 import subprocess
@@ -16,10 +17,11 @@ told = re.search(r"release (\d+)\.(\d+)", subprocess.run([nvcc, "--version"], ca
 unoptimised = ["--Ofast-compile=max"] if told and (int(told[1]), int(told[2])) >= (12, 8) else []      # a sixth of the time
 with tempfile.TemporaryDirectory() as folder:
     programs = {name: os.path.join(ROOT, "tests/golden", name, "expected.cu") for name in ("ar1", "pump", "probit")}
-    programs["moves"] = os.path.join(folder, "moves.cu")
-    with open(programs["moves"], "w") as f:
-        subprocess.run([os.environ.get("GMC") or os.path.join(ROOT, "build", "gmc"), "-q", "--emit=cuda",
-                        os.path.join(ROOT, "tests/graph/request_nuts.gm")], stdout=f, check=True)
+    for name, model in (("moves", "tests/graph/request_nuts.gm"), ("scales", "tests/bench/ar2.gm")):
+        programs[name] = os.path.join(folder, name + ".cu")
+        with open(programs[name], "w") as f:
+            subprocess.run([os.environ.get("GMC") or os.path.join(ROOT, "build", "gmc"), "-q", "--emit=cuda", os.path.join(ROOT, model)],
+                           stdout=f, check=True)
     for name, source in programs.items():
         # The row passes of probit for one width of rows: all widths take a quarter of a minute.
         ran = subprocess.run([nvcc, *unoptimised,

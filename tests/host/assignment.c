@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "../../runtime/device/rng.h"
+#include "../../runtime/host/messages.h"
 #include "../../runtime/host/relabel.h"
 
 // The least cost over all permutations of the columns from `at` on.

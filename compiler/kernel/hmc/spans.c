@@ -1,4 +1,4 @@
-// spans.c -- the rows of products, a few at a time, before the density (ROW_PRODUCTS of device/launch.h).
+// spans.c -- the rows of products, a few at a time, before the density (ROW_PRODUCTS of device/launch_rows.h).
 #include "hmc.h"
 
 // Before the density: the rows of products, a few at a time. What they add up is where the density begins.

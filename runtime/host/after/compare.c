@@ -3,6 +3,7 @@
 // Differences are of pairs: the same observation under both models, so that what is hard to predict for both cancels (Vehtari, Gelman and
 // Gabry 2017, section 5.2). For differences below 4, and few observations, their standard error is too optimistic (Sivula, Magnusson,
 // Matamoros and Vehtari 2020, arXiv:2008.10296).
+#include "../messages.h"
 #include "after.h"
 
 #include <getopt.h>

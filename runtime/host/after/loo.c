@@ -5,6 +5,8 @@
 //
 // Draws given all observations stand for those given all but one, with weights 1 / p(y[i] | draw), which are smoothed (pareto.c). An
 // observation is a row of the columns of log-likelihoods, log_lik_y.1 and so on; of several responses with the same rows, their sum.
+#include "../fields.h"
+#include "../messages.h"
 #include "after.h"
 
 #include <getopt.h>

@@ -1,4 +1,6 @@
 // opened.c -- what all commands about stored draws do first: options, and files.
+#include "../fields.h"
+#include "../messages.h"
 #include "after.h"
 
 #include <getopt.h>

@@ -3,6 +3,7 @@
 //   Vehtari, Simpson, Gelman, Yao and Gabry 2024, "Pareto smoothed importance sampling", Journal of Machine Learning Research 25(72);
 //   below: P. Zhang and Stephens 2009, "A new and efficient estimation method for the generalized Pareto distribution", Technometrics
 //   51(3); below: Z.
+#include "../messages.h"
 #include "after.h"
 
 #include <float.h>

@@ -1,6 +1,7 @@
 // table.c -- `summary DRAWS`, the table at the end of a run for stored draws, and `diagnose DRAWS`, what is wrong with them.
 //
 // The table is that of summary.c: arrays of the files stand for fields of a model, of which nothing but names and sizes is known.
+#include "../messages.h"
 #include "after.h"
 
 #include <getopt.h>

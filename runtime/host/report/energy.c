@@ -3,6 +3,7 @@
 // Betancourt 2016, "Diagnosing suboptimal cotangent disintegrations in Hamiltonian Monte Carlo", arXiv:1604.00695: momenta are drawn anew
 // for each transition, which changes the energy by so much. Where that is far less than what the energy ranges over, tails are reached
 // slowly.
+#include "../messages.h"
 #include "report.h"
 
 #include <math.h>

@@ -2,6 +2,7 @@
 //
 // Ranks: Vehtari, Gelman, Simpson, Carpenter and Buerkner 2021, Bayesian Analysis 16(2), section 4.2: if all chains draw from one law, the
 // ranks of a chain's draws among those of all chains are uniform. Of many chains those farthest from that are shown.
+#include "../messages.h"
 #include "report.h"
 
 #include <math.h>

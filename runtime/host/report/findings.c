@@ -1,4 +1,6 @@
 // findings.c -- what stored draws say: the summary of each quantity, which are worst, and what goes with divergent transitions.
+#include "../fields.h"
+#include "../messages.h"
 #include "report.h"
 
 #include <math.h>

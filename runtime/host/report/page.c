@@ -3,8 +3,10 @@
 // A page needs nothing but itself. Colours are variables with a second set for readers who ask for dark pages. Widths follow the window:
 // figures stand side by side where there is room, tables scroll by themselves.
 #define _GNU_SOURCE  // vasprintf
+#include "../messages.h"
 #include "report.h"
 
+#include <stdarg.h>
 #include <stdlib.h>
 
 static const char style[] =

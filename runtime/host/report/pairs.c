@@ -1,4 +1,5 @@
 // pairs.c -- where transitions diverge: the unknowns that go with that most, in pairs, with the divergent draws marked.
+#include "../messages.h"
 #include "report.h"
 
 #include <math.h>

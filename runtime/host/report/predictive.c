@@ -3,6 +3,8 @@
 // Gelman, Meng and Stern 1996, Statistica Sinica 6: a replicate is drawn as the model draws the data, one for each draw of the unknowns. If
 // the model fits, what was observed looks like one of them. The probability beside a statistic is that of a replicate's being at least as
 // large.
+#include "../fields.h"
+#include "../messages.h"
 #include "report.h"
 
 #include <math.h>

@@ -3,6 +3,8 @@
 // The page has the warnings, the table of the summary, the figures of the worst unknowns, and where there are any those of divergences,
 // energy and replicates. It asks nothing of a network, and reads without JavaScript.
 #define _GNU_SOURCE  // open_memstream
+#include "../fields.h"
+#include "../messages.h"
 #include "report.h"
 
 #include <ctype.h>

@@ -6,7 +6,7 @@
 // of them is used besides: labels of components, and bounds.
 #ifndef GM_REPORT_H
 #define GM_REPORT_H
-#include "../host.h"
+#include "../draws.h"
 
 // ---- stored.c: files of draws ----
 

@@ -1,4 +1,5 @@
 // shapes.c -- what figures are made of: ranges, histograms, densities.
+#include "../messages.h"
 #include "report.h"
 
 #include <math.h>

@@ -5,6 +5,8 @@
 //
 // Files of one report hold equally many draws of the same columns. Draws before the line `# Adaptation terminated` are of warm-up. A NetCDF
 // file has all chains; what it says of the run are the same lines (netcdf_read.c).
+#include "../fields.h"
+#include "../messages.h"
 #include "report.h"
 
 #include <ctype.h>

@@ -4,9 +4,11 @@
 //
 // What stands earlier is often the reason for what stands later: a chain in another mode has a bad R-hat and few effective draws, too.
 // Bounds: R-hat 1.01 and 100 effective draws a chain (Vehtari et al. 2021), E-BFMI 0.3 (Betancourt 2016).
+#include "../messages.h"
 #include "report.h"
 
 #include <math.h>
+#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
