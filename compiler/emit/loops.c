@@ -215,6 +215,12 @@ static Head plain_head(Out *o, const Node *n)
     return (Head){.c = all};
 }
 
+static Head totals_head(Out *o, const Node *n, const char *macro)
+{
+    const char *c, *range = range_text(o, n->loop.index[0], &c);
+    return (Head){.c = text(o, "%s%s%s)", macro, range, totals_text(o, n))};
+}
+
 static Head loop_head(Out *o, const Node *n)
 {
     const bool shared = n->loop.how != SHARE_SERIAL && n->loop.how != SHARE_BACKWARD && !n->loop.of && !n->loop.order;
@@ -250,11 +256,9 @@ static Head loop_head(Out *o, const Node *n)
     case SHARE_MIN_ALONG:
     case SHARE_MAX_ALONG:
     case SHARE_SUM_CREW:
-    case SHARE_SPAN: {
+    case SHARE_SPAN:
         if (order) return rows_of_element_head(o, n, macro);
-        const char *range = range_text(o, i[0], &c);
-        return (Head){.c = text(o, "%s%s%s)", macro, range, totals_text(o, n))};
-    }
+        return totals_head(o, n, macro);
     case SHARE_INTO:
     case SHARE_KEYED: return arrays_head(o, n, macro);
     case SHARE_COUNTED: return (Head){.c = text(o, "%s%s)", macro, range_text(o, i[0], &c))};

@@ -268,8 +268,6 @@ static Expr *size(const Var *v, int first, int n)
 }
 
 // Whether lanes share the iterations of a loop, each its own.
-static bool is_reduced(Sharing how) { return how == SHARE_SUM_ALONG || how == SHARE_MIN_ALONG || how == SHARE_MAX_ALONG; }
-
 static bool is_shared(Sharing how) { return how != SHARE_SERIAL && how != SHARE_BACKWARD && how != SHARE_IN_TURN && how != SHARE_ROWS; }
 
 static Cost count_iterations(const Node *n, Cost c)

@@ -28,8 +28,9 @@ static void put_bounds(Lower *p, const Conditional *c, Var *const *bound, Expr *
             number[side] = ex_num(ends[side]);
             continue;
         }
-        Node *let = put_let(p, NULL, bound[side], alone[side] ? alone[side]->value : ex_num(ends[side]), n > 0 && !alone[side] ? "wide" : p->open->number);
-        let->let.grows = n > 0 && !alone[side];
+        const bool grows = n > 0 && !alone[side];
+        Node *let = put_let(p, NULL, bound[side], alone[side] ? alone[side]->value : ex_num(ends[side]), grows ? "wide" : p->open->number);
+        let->let.grows = grows;
     }
     for (const Part *b = c->bounds; b; b = b->next) {
         if (b == alone[0] || b == alone[1]) continue;

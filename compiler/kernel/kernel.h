@@ -32,6 +32,9 @@ typedef enum {
 #include "kernel.def"
 } Sharing;
 
+// All lanes have the result of a sum or an extreme, and have waited for each other.
+static inline bool is_reduced(Sharing how) { return how == SHARE_SUM_ALONG || how == SHARE_MIN_ALONG || how == SHARE_MAX_ALONG; }
+
 typedef enum {
 #define OP(id, sign, help) ASSIGN_##id,
 #include "kernel.def"

@@ -123,8 +123,6 @@ static Touched both(const Touched *x, const Touched *y)
 
 static bool is_along(const Node *n) { return n && n->kind == NODE_LOOP && n->loop.how == SHARE_ALONG; }
 
-static bool is_reduced(Sharing how) { return how == SHARE_SUM_ALONG || how == SHARE_MIN_ALONG || how == SHARE_MAX_ALONG; }
-
 // Whether all lanes of a team have waited when it is done.
 static bool ends_with_wait(const Node *n)
 {
