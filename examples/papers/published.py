@@ -7,8 +7,8 @@
       --device D     gpu (the default) or cpu
 
 Data have the shapes and the laws of the recipes, made by numpy in seconds; what answers are right is a matter of run.py. A row is printed
-when it is measured: milliseconds a sweep of one chain, over all sweeps but those of the warm-up; of HMC, a leapfrog step. Needs numpy, a
-C compiler and 10 GB of disk.
+when it is measured: milliseconds a sweep of one chain, by the clock of the GPU in the median, so that no compilation counts; of HMC, a
+leapfrog step. Needs numpy, a C compiler and 10 GB of disk.
 """
 import argparse
 import os
@@ -93,8 +93,8 @@ def main():
         data = [*run.tables(where), *more] if make else ["n=%d" % n]
         shown = ("--params", "first") if not make else ("--params", "alpha") if folder == "mixtures" else ()
         fit = runs.fit(program, data, 1, 10, sweeps, 1, ("--no-summary", "--no-lp", *shown))
-        print("  %-60s %8.4g ms   data in %.0f s, run in %.0f s" % (name.format(n="{:,}".format(n)), fit.ms / (steps or 1), made, fit.wall),
-              flush=True)
+        print("  %-60s %8.4g ms   data in %.0f s, run in %.0f s" % (name.format(n="{:,}".format(n)), fit.clock / (steps or 1), made,
+                                                                   fit.wall), flush=True)
         for file in run.tables(where) if make else ():
             os.remove(file.split("=", 1)[-1])
     print("%.0f s in all" % (time.time() - began))

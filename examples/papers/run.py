@@ -36,7 +36,7 @@ COLUMNS = ("mean", "mcse", "sd", "low", "middle", "high", "ess", "tail", "rhat")
 
 
 class Fit:
-    """What a program has printed: rows of the summary by name, seconds and milliseconds a sweep of all chains."""
+    """What a program has printed: rows of the summary by name, seconds, milliseconds a sweep of all chains, the same by the GPU's clock."""
 
     def __init__(self, text, seconds):
         self.text, self.wall = text, seconds
@@ -44,6 +44,8 @@ class Fit:
         if not done:
             sys.exit("run.py: a program did not end as expected:\n" + text)
         self.sweeps, self.chains, self.seconds, self.ms = int(done[1]), int(done[2]), float(done[3]), float(done[4])
+        clock = re.search(r"median ([0-9.e+-]+) ms by the GPU's clock", text)
+        self.clock = float(clock[1]) if clock else self.ms              # without the first sweeps, in which kernels are compiled
         self.rows = {m[1]: dict(zip(COLUMNS, (float("nan") if v == "-" else float(v) for v in m[2].split()))) for m in ROW.finditer(text)}
         self.warnings = re.findall(r"^Warning: (.*)", text, re.M)
 
