@@ -323,7 +323,7 @@ static Expr *terms_with(const Expr *e, const Var *x)
 // Where the law is that of a power: its density is that of the unknown times the derivative of the unknown by the power.
 static void change_of_variable(Graph *g, Description *d, const Conditional *c)
 {
-    static const char *const letters[] = {"x", "z", "v", "w", "power", NULL};
+    static const char *const letters[] = {"u", "q", "w", "power", NULL};  // no other notion has these
     const Distribution *of = library_distribution(g->stdlib, intern(c->family->law->dist));
     if (!of || !of->log_density || of->nparams != d->drawn.nargs || c->array) return;
     Expr *x = named(g, free_letter(g, letters));
@@ -616,7 +616,7 @@ static void rows_line(Graph *g, Description *d, const Update *s)
 static void block(Graph *g, Description *d, const Update *s)
 {
     static const char *const precision[] = {"J", "Q", "Prec", NULL}, *const shift[] = {"h", "r", "shift", NULL},
-                             *const vector[] = {"x", "z", "v", "block", NULL};
+                             *const vector[] = {"v", "b", "block", NULL};
     d->J = free_letter(g, precision);
     d->h = free_letter(g, shift);
     d->x = free_letter(g, vector);
@@ -772,7 +772,8 @@ static const char *measure_of(Graph *g, const Update *s)
     static const char *const letters[] = {"c", "a", "g", "k", "factor", NULL};
     const GroupMove *o = s->group_move;
     if (o->added || o->by->discrete || !s->conditional) return NULL;
-    const char *c = free_letter(g, letters), *by = text(g, s->conditional->current), *each = "", *end = "both are in its density";
+    const char *c = free_letter(g, letters), *by = text(g, s->conditional->current), *each = "",
+               *end = "both are in its density", *before = "";
     const bool family = s->kind == UPDATE_EXACT && !s->conditional->array, countable = is_countable(o);
     Power jacobian = {0}, left = {0};
     if (family) left = power_in_law(g, s->conditional);
@@ -790,15 +791,17 @@ static const char *measure_of(Graph *g, const Update *s)
     power_add_all(&densities, 1, &left);
     power_add_all(&densities, -1, &jacobian);
     power_add(&densities, 1, "");  // the Haar measure has -1
-    const char *gives = arena_printf(g->arena, "no power of %s is left", c);
+    const char *gives = "none is left";
     if (!is_no_power(&left)) gives = arena_printf(g->arena, "%s is left", power_text(g, c, &left));
-    if (family && countable && is_no_power(&densities)) end = gives;
-    else if (family && countable) end = arena_printf(g->arena, "densities %s: %s", power_text(g, c, &densities), gives);
-    else if (family) end = arena_printf(g->arena, "with the densities %s", gives);
-    if (densities.failed || !countable)
-        return arena_printf(g->arena, "%s = %s: Jacobian %s, Haar measure d%s/%s, %s", c, by, each, c, c, end);
-    return arena_printf(g->arena, "%s = %s: Jacobian %s (%s), Haar measure d%s/%s, %s", c, by, power_text(g, c, &jacobian), each, c, c,
-                        end);
+    if (family && countable) end = gives;
+    else if (family) end = arena_printf(g->arena, "with those of the densities, %s", gives);
+    const bool all = countable && !densities.failed;
+    if (family && all && !is_no_power(&densities))
+        before = arena_printf(g->arena, "%s in the moved densities, ", power_text(g, c, &densities));
+    const char *sizes = all ? arena_printf(g->arena, "%s the Jacobian (%s)", power_text(g, c, &jacobian), each)
+                            : arena_printf(g->arena, "the Jacobian (%s)", each);
+    return arena_printf(g->arena, "powers of %s = %s: %s%s, 1/%s from d%s/%s (the Haar measure, which rescaling %s leaves as it is): %s", c,
+                        by, before, sizes, c, c, c, c, end);
 }
 
 // A group move: the coordinate that is drawn, and what changes with it.
