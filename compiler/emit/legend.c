@@ -25,7 +25,8 @@ static const struct Meaning {
     {{"KERNEL_TEAM", "LANES", "ALONG"}, "KERNEL_TEAM and others: for each chain a team of threads, its lanes."},
     {{"EACH"}, "EACH (j, n): j from 0 to n - 1, shared out among threads."},
     {{"EACH_MISSING"}, "EACH_MISSING (j, DATA_y): places j of y without a value."},
-    {{"LANES", "ALONG", "SUM_ALONG"}, "LANES (j, n): j from 0 to n - 1, shared out among lanes. ALONG: so, then all lanes wait for each other."},
+    {{"LANES", "ALONG", "SUM_ALONG"},
+     "LANES (j, n): j from 0 to n - 1, shared out among lanes. ALONG: so, then all lanes wait for each other."},
     {{"SUM_ALONG"}, "SUM_ALONG (j, n, &a): as ALONG, with all that lanes add to a; then every lane has this sum in its a."},
     {{"ONE_LANE"}, "ONE_LANE: by one, while the others wait."},
     {{"TEAM_BARRIER"}, "TEAM_BARRIER: all wait for each other."},
@@ -50,7 +51,8 @@ static const struct Meaning {
     {{"times_log"}, "times_log(n, l) is n*l; 0 if n or l is, even where the other is infinite, since 0*log(0) counts as 0."},
     {{"CHECKING"}, "CHECKING: this is a run by --check."},
     {{"RATIO"},
-     "RATIO is for such runs alone: the log ratio, new value to old, that the joint density must have: of the law's density, and after a group "
+     "RATIO is for such runs alone: the log ratio, new value to old, that the joint density must have: of the law's density, and after a "
+     "group "
      "move less the logs of its Jacobian and measure."},
     {{"LAUNCH", "LAUNCH_TEAM", "LAUNCH_ONCE", "LAUNCH_MISSING"}, "LAUNCH and its like run a kernel, of so many elements or terms."},
     {{"GM_MODEL"}, "What else is in capitals is a macro, explained in kernels.h, or kernels_cpu.h for a CPU."},
