@@ -6,6 +6,8 @@
 //   part 5   the sweep
 //
 // Needs: a Program, complete (kernel/complete.c).     Gives: CUDA C text that includes runtime/device/gm.h. Nothing is decided here.
+#define _GNU_SOURCE
+#include <stdlib.h>
 #include <string.h>
 #include "emit.h"
 #include "nodes.h"
@@ -76,7 +78,7 @@ static void emit_entries(const Out *o, const Entry *entry, int n)
              entry[i].note);
 }
 
-static void emit_banner(Out *o, const Program *p, const char *source)
+static void emit_banner(Out *o, const Program *p, const char *source, const char *body)
 {
     Entry *entry = NEW_N(o->arena, Entry, 2 * p->nupdates + 1);
     int n = 0, separate = 0;
@@ -102,25 +104,7 @@ static void emit_banner(Out *o, const Program *p, const char *source)
         emit_entries(o, entry + separate, n - separate);
     }
     line(o, "//");
-    line(o, "// In kernels `d` is the data, `s` the state of one chain, and `at` the place in the run, the key of its random numbers.");
-    line(o, "// Subscripts count from 1 in comments, as in the model, and from 0 in the code. *s->x is a number, s->x[k] an element.");
-    line(o, "// `real` and `solve` are double, unless --precision makes them float on a GPU; `wide` is double.");
-    line(o, "// KERNEL: a thread for each element and chain. KERNEL_SCALAR: one for each chain. KERNEL_TEAM: for each chain a team of "
-            "threads, its lanes.");
-    line(o, "// EACH and LANES share a loop out among threads. ALONG does, and ONE_LANE is for one of them; all lanes wait at the end of "
-            "both.");
-    line(o, "// SUM_ALONG adds what all lanes add to a variable in its loop, once, to the value from before; then all lanes have the sum.");
-    line(o, "// DRAW(x, k, LAW) draws x[k] and stores it; TEAM_DRAW is by one lane. LAW: NORMAL(mean, precision);");
-    line(o, "// NORMAL_WITHIN(h, precision, ends), h = mean * precision; POWER_GAMMA(a, shape, rate), by which x[k]^a ~ "
-            "gamma(shape, rate).");
-    if (p->uses.normals)
-        line(o, "// NORMAL_DENSE and its like, behind kernels that collect a precision J and a shift h, draw J^-1 h + L'^-1 z: J = L L', z "
-                "standard "
-                "normal.");
-    line(o, "// What else is in capitals is a macro, explained where kernels.h has it, or kernels_cpu.h for a CPU.");
-    line(o, "// RATIO is for --check alone: the log ratio, new value to old, that the joint density must have: of the law's density, and "
-            "after a");
-    line(o, "// group move less the logs of its Jacobian and measure.");
+    emit_legend(o, body);
     directive(o, "#include \"gm.h\"");
     blank(o);
 }
@@ -227,13 +211,28 @@ static void emit_last(Out *o, const Program *p, const char *source, int number, 
     directive(o, "#endif");
 }
 
+// Line by line: a file that is full then says so when it is closed.
+static void write_lines(FILE *to, const char *text)
+{
+    while (*text) {
+        size_t n = strcspn(text, "\n");
+        n += text[n] == '\n';
+        fwrite(text, 1, n, to);
+        text += n;
+    }
+}
+
 void emit_program(FILE *to, FILE *tables, const char *tables_name, const Program *p, const char *source)
 {
     Scope scope = {.arena = p->g->arena, .g = p->g};
     Map real = {0};
-    Out out = {.program = p, .g = p->g, .arena = p->g->arena, .page = page_new(p->g->arena, to, false), .scope = &scope, .real = &real},
+    Out out = {.program = p, .g = p->g, .arena = p->g->arena, .scope = &scope, .real = &real},
         *o = &out;
-    emit_banner(o, p, source);
+    char *body;
+    size_t size;
+    FILE *rest = open_memstream(&body, &size);  // what is above it explains the words that it has
+    if (!rest) abort();
+    out.page = page_new(p->g->arena, rest, false);
     int parts = emit_mathematics(o, p);
     Page *page = out.page;
     if (tables) {
@@ -249,6 +248,12 @@ void emit_program(FILE *to, FILE *tables, const char *tables_name, const Program
     out.page = page;
     emit_last(o, p, source, parts + 1, members);
     page_close(page);
+    fclose(rest);
+    out.page = page_new(p->g->arena, to, false);
+    emit_banner(o, p, source, body);
+    page_close(out.page);
+    write_lines(to, body);
+    free(body);
 }
 
 // The kernels of the sweep and of what follows it, alone: the comment above each, and its name.

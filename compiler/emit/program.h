@@ -3,6 +3,10 @@
 #define GMC_PROGRAM_H
 #include "out.h"
 
+// ---- legend.c ----
+
+void emit_legend(const Out *o, const char *body);  // what words of this text mean that are neither C nor of the model
+
 // ---- launches.c ----
 
 void emit_launches(Out *o, const Launches *list);

@@ -115,7 +115,7 @@ static Node *start_totals(Share *s, Node *rows, int count, Expr *const *value, V
     *totals = NULL;
     *last = totals;
     for (int k = 0; k < count; k++) {
-        total[k] = local_new(s->a, intern(arena_printf(s->a, "total%d", ++s->temporaries)));
+        total[k] = total_of_value(s, value[k]);
         **last = start_total(s, total[k]);
         *last = &(**last)->next;
         rows->loop.total[rows->loop.ntotals++] = total[k];

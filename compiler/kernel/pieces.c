@@ -1,5 +1,22 @@
 // pieces.c -- what shared loops are put together from: loops with their guard where it belongs, totals, statements.
+#include <string.h>
+#include "../graph/terms/naming.h"
 #include "share.h"
+
+enum { LONGEST_VALUE = 24 };  // of a name
+
+// What is summed into it names it: total_slope_mu. What has no short name has a number.
+Var *total_of_value(Share *s, const Expr *value)
+{
+    const Loops none = {0};
+    const char *of = value_name(s->p->g, value, &none), *name = arena_printf(s->a, "total_%s", of);
+    if (!*of || strlen(of) > LONGEST_VALUE || map_get(&s->p->g->taken, name))
+        return local_new(s->a, intern(arena_printf(s->a, "total%d", ++s->temporaries)));
+    Var *local = local_named(s->a, name);
+    for (int k = 2; map_get(&s->totals, local->name); k++) local = local_named(s->a, arena_printf(s->a, "%s_%d", name, k));
+    map_put(s->a, &s->totals, local->name, local);
+    return local;
+}
 
 Node *loop_over(Share *s, Sharing how, Index *i, const Var *moving)
 {

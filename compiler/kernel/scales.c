@@ -57,11 +57,9 @@ void lower_scales(Lower *p, const Update *s, UpdateCode *code, Launch **own)
     for (int i = 0; i < of->n; i++) names = words(p, "%s%s%s", names, i ? ", " : "", of->var[i]->name);
     const char *J = s->description->J, *h = s->description->h, *x = s->description->x;
     note(p,
-         "The log density of all terms in %s at the joint normal's current value, %s; plus (%s - %s %s)'%s^-1 (%s - %s %s)/2 - log|%s|/2 "
-         "it is",
-         names, x, h, J, x, J, h, J, x, J);
-    note(p, "that with %s integrated out, from which %s slice sampled (Neal 2003) before %s, on a CPU: each trial factors %s", x,
-         of->n > 1 ? "they are" : "it is", x, J);
+         "The log density of all terms in %s where the joint normal, %s, is now. Plus (%s - %s %s)'%s^-1 (%s - %s %s)/2 - log|%s|/2 it is "
+         "that with %s integrated out. From this %s slice sampled (Neal 2003) before %s, on a CPU: each trial factors %s",
+         names, x, h, J, x, J, h, J, x, J, x, of->n > 1 ? "they are" : "it is", x, J);
     Kernel *k = open_kernel(p, KERNEL_TEAM, words(p, "scales_density_%s", stem), "wide");
     code->collapsed = k;
     Var *lp = local_new(p->g->arena, "lp");

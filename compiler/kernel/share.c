@@ -93,7 +93,7 @@ static Node *into_one_place(Share *s, const Node *sum)
     locals.body = NULL;
     Node **adds = &locals.body;
     for (int k = 0; k < count; k++) {
-        Var *total = local_new(s->a, intern(arena_printf(s->a, "total%d", ++s->temporaries)));
+        Var *total = total_of_value(s, value[k]);
         *last = start_total(s, total);
         last = &(*last)->next;
         *adds = add_value(s, total, value[k]);

@@ -9,6 +9,7 @@ typedef struct Share {
     Kernel *kernel;
     bool team, crew;  // who runs the loop; neither: one lane
     int temporaries;
+    Map totals;  // names of locals that are summed into
     const Order *ordered;            // rows by a key that is drawn, which the kernel has put in order; or NULL
     const Node *elements[MAX_RANK];  // the loops over elements around it
     int nelements;
@@ -16,6 +17,8 @@ typedef struct Share {
 } Share;
 
 // ---- pieces.c ----
+
+Var *total_of_value(Share *s, const Expr *value);  // a local to sum it into, by what is summed
 
 Node *loop_over(Share *s, Sharing how, Index *i, const Var *moving);  // one loop, without a body
 // loops from..n-1 in order around `body`, the guard where it belongs

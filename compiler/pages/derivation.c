@@ -614,7 +614,7 @@ static const char *routine_of(const Pages *p, const Update *u, const Launch *l)
     case LAUNCH_NORMAL_DENSE:
     case LAUNCH_NORMAL_DENSE_SCALED:
         return arena_printf(p->arena,
-                            "`NORMAL_DENSE` draws it, with the Cholesky factor %s = L L': %s = %s^-1 %s + L'^-1 z, z standard normal", J, x,
+                            "`NORMAL_DENSE` draws it, with the Cholesky factor %s = L L': %s = %s^-1 %s + L'^-1 e, e standard normal", J, x,
                             J, h);
     case LAUNCH_NORMAL_ARROW:
     case LAUNCH_NORMAL_ARROW_SCALED:
@@ -626,7 +626,7 @@ static const char *routine_of(const Pages *p, const Update *u, const Launch *l)
     case LAUNCH_NORMAL_SPARSE:
     case LAUNCH_NORMAL_SPARSE_SCALED:
         return arena_printf(p->arena,
-                            "`NORMAL_SPARSE` draws it, with a sparse Cholesky factor %s = L L': %s = %s^-1 %s + L'^-1 z, z standard normal",
+                            "`NORMAL_SPARSE` draws it, with a sparse Cholesky factor %s = L L': %s = %s^-1 %s + L'^-1 e, e standard normal",
                             J, x, J, h);
     case LAUNCH_NORMAL_ROWS:
     case LAUNCH_NORMAL_ROWS_SCALED:

@@ -81,9 +81,11 @@ static void scripts(FILE *out, const Formula *f)
     if (base->kind == FORMULA_SYMBOL && base->marked) fputs("</mrow>", out);
 }
 
+// The brace is scaled, as high as its rows: many fonts have none that a browser can stretch.
 static void cases(FILE *out, const Formula *f)
 {
-    fputs("<mrow><mo>{</mo><mtable columnalign=\"left\">", out);
+    const double rows = (f->n + 1) / 2;
+    fprintf(out, "<mrow><mo stretchy=\"false\" style=\"transform:scaleY(%.3g)\">{</mo><mtable columnalign=\"left\">", 1.3 * rows);
     for (int i = 0; i < f->n; i += 2) {
         fputs("<mtr><mtd>", out);
         formula_mathml(out, f->kid[i]);

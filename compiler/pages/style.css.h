@@ -15,7 +15,7 @@ static const char style[] =
     "code,pre{font-family:ui-monospace,SFMono-Regular,Menlo,Consolas,'DejaVu Sans Mono',monospace}code{font-size:.9em}\n"
     "pre{margin:0;font-size:.78rem;line-height:1.5;overflow-x:auto;padding:.9rem 1rem;background:var(--code);border:1px solid var(--rule);"
     "border-radius:8px;tab-size:4}\n"
-    "math{font-size:1.06em;font-family:'Latin Modern Math','STIX Two Math','Cambria Math',math,serif}\n"
+    "math{font-size:1.06em;font-family:'Latin Modern Math','STIX Two Math','Cambria Math',math,serif}mtd{text-align:left}munderover>:nth-child(3){padding-bottom:.18em}\n"
     ".top{display:grid;gap:1.5rem;grid-template-columns:minmax(0,1fr);align-items:start}\n"
     "figure{margin:0;text-align:center;overflow-x:auto}svg{max-width:100%;height:auto}figcaption{color:var(--soft);font-size:.85rem}\n"
     "pre{white-space:pre-wrap;overflow-wrap:anywhere}"

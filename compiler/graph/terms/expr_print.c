@@ -6,7 +6,7 @@
 #include "expr.h"
 #include "numbers.h"
 
-enum { P_ADD = 1, P_MUL, P_POW, P_ATOM };
+enum { P_LISTED = -1, P_ADD = 1, P_MUL, P_POW, P_ATOM };  // P_LISTED: commas or parentheses stand around it
 
 enum { MOST_DIVISOR = 100000 };  // of what is printed as a fraction
 enum { PRINTED = 2000 };         // parts: what shares its parts may be longer than any file when it is written out
@@ -17,7 +17,7 @@ static void print_list(FILE *f, const Expr *e, int from)
 {
     for (int i = from; i < e->nargs; i++) {
         if (i > from) fputs(", ", f);
-        print(f, e->args[i], 0);
+        print(f, e->args[i], P_LISTED);
     }
 }
 
@@ -387,23 +387,23 @@ static void print_pow(FILE *f, const Expr *e, int outer)
     }
 }
 
-static void print_infix(FILE *f, const Expr *e)
+static void print_infix(FILE *f, const Expr *e, int outer)
 {
     const bool below = e->fn == FN_LE && e->args[0]->kind == EX_ADD && ex_is_num(e->args[0]->args[0], 1) && ex_is_whole(e->args[0]) &&
                        ex_is_whole(e->args[1]);
-    fputc('(', f);
+    if (outer != P_LISTED) fputc('(', f);
     print(f, below ? ex_add2(e->args[0], ex_num(-1)) : e->args[0], P_ADD);  // 1 + k <= T is k < T
     const bool named = e->fn == FN_AT_END || e->fn == FN_IN_TAIL || e->fn == FN_SAME;
     fprintf(f, " %s ", below ? "<" : named ? function_rows[e->fn].infix : e->name);
     print(f, e->args[1], P_ADD);
-    fputc(')', f);
+    if (outer != P_LISTED) fputc(')', f);
 }
 
-static void print_call(FILE *f, const Expr *e)
+static void print_call(FILE *f, const Expr *e, int outer)
 {
     if (e->fn == FN_if_else && print_element(f, e)) return;
     if (e->fn == FN_MOD || function_rows[e->fn].infix) {
-        print_infix(f, e);
+        print_infix(f, e, outer);
         return;
     }
     fprintf(f, "%s(", e->name);
@@ -458,7 +458,7 @@ static void print(FILE *f, const Expr *e, int outer)
         } else print_mul(f, e);
         break;
     case EX_POW: print_pow(f, e, outer); break;
-    case EX_CALL: print_call(f, e); break;
+    case EX_CALL: print_call(f, e, outer); break;
     case EX_REDUCE:
     case EX_ARRAY: print_range(f, e); break;
     case EX_AT:

@@ -22,19 +22,30 @@ typedef struct Words {
     size_t n;
     bool full;
     bool squared;  // what is said: its sign makes no difference
+    size_t most;    // letters; 0: LONGEST. With it the sum itself stands beside the name, which leaves signs out
+    size_t linked;  // where words at the end begin that belong to what follows; 0: there are none
     bool exact;    // of a value, not of what is summed: a number that has no word, or a subscript that has, makes it full
 } Words;
 
 static void say(Words *w, const char *word)
 {
     const size_t more = strlen(word) + (w->n > 0);
-    if (w->full || w->n + more > LONGEST) {
+    if (w->full || w->n + more > (w->most ? w->most : LONGEST)) {
         w->full = true;
         return;
     }  // whole words, or none
     if (w->n) w->text[w->n++] = '_';
     strcpy(w->text + w->n, word);
     w->n = strlen(w->text);
+    w->linked = 0;
+}
+
+// A word that belongs to the one after it: without that it does not stay.
+static void say_link(Words *w, const char *word)
+{
+    const size_t from = w->linked ? w->linked : w->n;
+    say(w, word);
+    if (!w->full) w->linked = from;
 }
 
 static bool moves(const Expr *e, const Loops *l)
@@ -60,7 +71,7 @@ static void say_subscript(Words *w, const Expr *s)
 {
     if (s->kind == EX_NUM) say_number(w, s->number);
     else if (s->kind == EX_REF) {
-        say(w, "of");
+        say_link(w, "of");
         say(w, s->var->name);
     } else if (s->kind == EX_ADD && s->args[0]->kind == EX_NUM) say(w, s->args[0]->number < 0 ? "before" : "after");
 }
@@ -91,25 +102,28 @@ static bool test_read(const Var *v, void *with)
 }
 static bool is_mean(const Expr *e) { return ex_any_var(e, test_statistic, NULL) && !ex_any_var(e, test_read, NULL); }
 
+static bool is_minus(const Expr *t) { return t->kind == EX_MUL && t->args[0]->kind == EX_NUM && t->args[0]->number < 0; }
+
 // What varies in a sum, and what was done to it: x - mean(x) is x_centred, y - 1/2 is y_shifted.
 static void say_sum(Words *w, const Expr *e, const Loops *l)
 {
     bool first = true, shifted = false, centred = false, negated = false;
-    for (int i = 0; i < e->nargs; i++) {
-        const Expr *t = e->args[i];
+    for (int k = 0; k < (w->most ? 2 : 1) * e->nargs; k++) {  // beside the sum: what is added, then what is subtracted
+        const Expr *t = e->args[k % e->nargs];
+        if (w->most && is_minus(t) != (k >= e->nargs)) continue;
         if (!w->exact && (!moves(t, l) || is_mean(t))) {
             shifted = true;
             centred |= ex_any_var(t, test_total, NULL) || ex_find(t, test_sum, NULL);
             continue;
         }
-        const bool minus = t->kind == EX_MUL && t->args[0]->kind == EX_NUM && t->args[0]->number < 0;
+        const bool minus = is_minus(t);
         if (first) negated = minus;
-        else say(w, minus != negated ? "minus" : "plus");
+        else say_link(w, minus != negated ? "minus" : "plus");
         say_expr(w, t, l);
         first = false;
     }
     if (shifted) say(w, centred ? "centred" : "shifted");
-    if (negated && !w->squared) say(w, "negated");
+    if (negated && !w->squared && !w->most) say(w, "negated");
 }
 
 static bool said_comparison(Words *w, const Expr *e, const Loops *l)
@@ -121,7 +135,7 @@ static bool said_comparison(Words *w, const Expr *e, const Loops *l)
     for (size_t k = 0; k < sizeof between / sizeof *between; k++)
         if (ex_is_call(e, between[k].fn)) {
             say_expr(w, e->args[0], l);
-            say(w, between[k].word);
+            say_link(w, between[k].word);
             say_expr(w, e->args[1], l);
             return true;
         }
@@ -147,7 +161,7 @@ static void say_call(Words *w, const Expr *e, const Loops *l)
         const Expr *x = e->args[1 + not ];
         if (!ex_is_num(x, 1)) say_expr(w, x, l);
         if (!not &&!ex_is_num(e->args[2], 0)) {
-            say(w, "or");
+            say_link(w, "or");
             say_expr(w, e->args[2], l);
         }
         if (of_observed(e)) {
@@ -156,7 +170,7 @@ static void say_call(Words *w, const Expr *e, const Loops *l)
         }
         Words where = {.n = 0};
         if (said_comparison(&where, e->args[0], l) && !where.full) {
-            say(w, not ? "where_not" : "where");
+            say_link(w, not ? "where_not" : "where");
             say(w, where.text);
         } else say(w, "chosen");
         return;
@@ -173,6 +187,17 @@ static void say_call(Words *w, const Expr *e, const Loops *l)
 // The sum of 1/sigma^2 is sum_inverse_sigma_squared.
 static bool says_nothing_yet(const Words *w) { return w->n == 0 || strcmp(w->text, "sum") == 0 || strcmp(w->text, "mean") == 0; }
 
+// The sum over i of sum_x_by_i[i] is one of x.
+static const char *summed_part(const char *name)
+{
+    static char part[LONGEST + 8];
+    if (strlen(name) >= sizeof part) return name;
+    strcpy(part, strncmp(name, "sum_", 4) == 0 ? name + 4 : name);
+    char *by = strstr(part, "_by_");
+    if (by) *by = '\0';
+    return part;
+}
+
 static void say_expr(Words *w, const Expr *e, const Loops *l)
 {
     if (w->full) return;
@@ -180,7 +205,7 @@ static void say_expr(Words *w, const Expr *e, const Loops *l)
     case EX_NUM: say_number(w, e->number); return;
     case EX_INDEX: say(w, e->index->name); return;
     case EX_REF:
-        say(w, e->var->name);
+        say(w, w->most && e->var->kind == VAR_SUM ? summed_part(e->var->name) : e->var->name);
         for (int k = 0; k < e->nargs; k++) say_subscript(w, e->args[k]);
         return;
     case EX_ADD: say_sum(w, e, l); return;
@@ -191,8 +216,8 @@ static void say_expr(Words *w, const Expr *e, const Loops *l)
                 if ((e->args[i]->kind == EX_POW && e->args[i]->number < 0) == over) say_expr(w, e->args[i], l);
         return;
     case EX_POW: {
-        if (e->number < 0) say(w, says_nothing_yet(w) ? "inverse" : "over");
-        if (e->number == 0.5 || e->number == -0.5) say(w, "root");
+        if (e->number < 0) say_link(w, says_nothing_yet(w) ? "inverse" : "over");
+        if (e->number == 0.5 || e->number == -0.5) say_link(w, "root");
         const bool squared = w->squared = e->number == 2 || e->number == -2;
         say_expr(w, e->args[0], l);
         if (squared) say(w, "squared");
@@ -278,7 +303,7 @@ static Look test_unsaid(const Expr *e, void *with)
     return choice || e->kind == EX_ARRAY || e->kind == EX_AT || (e->kind == EX_REDUCE && e != with) ? FOUND : LOOK;
 }
 
-enum { LONGEST_LOCAL = 28, LONGEST_TOTAL = 16 };  // a total is written thrice on its line
+enum { LONGEST_LOCAL = 28, LONGEST_TOTAL = LONGEST };
 
 // A sum that is a statistic over how many there are, at least 1: their mean. NULL: it is none.
 const Var *statistic_mean(const Expr *e)
@@ -293,6 +318,20 @@ const Var *statistic_mean(const Expr *e)
     return NULL;
 }
 
+// The sum of beta[i]^2*x[i] is sum_beta_squared_x: the words that there is room for, since the sum itself stands on the line.
+static const char *total_local_name(const Graph *g, const Expr *e)
+{
+    Index *i = index_new(ex_index_called(e), e->args[0], e->args[1]);
+    const Loops over = {.n = 1, .index = {i}};
+    Words w = {.most = LONGEST_TOTAL};
+    say(&w, "sum");
+    say_expr(&w, ex_open(e, i), &over);
+    if (w.linked) w.text[w.n = w.linked] = '\0';
+    for (size_t k = 0; k < w.n; k++)
+        if (!isalnum((unsigned char)w.text[k]) && w.text[k] != '_') return "";
+    return strchr(w.text, '_') && !map_get(&g->taken, w.text) ? arena_printf(g->arena, "%s", w.text) : "";
+}
+
 // Of a local variable that has the value of e: log_sigma, inverse_sigma_squared; "" if this would be long, or leave something out that a
 // reader would miss, or is the name of a variable of the model.
 const char *local_name(const Graph *g, const Expr *e)
@@ -304,11 +343,10 @@ const char *local_name(const Graph *g, const Expr *e)
         const char *name = arena_printf(g->arena, "mean_%s", sum->name + strlen("sum_"));
         return map_get(&g->taken, name) ? "" : name;
     }
+    if (e->kind == EX_REDUCE && e->fn == FN_sum) return total_local_name(g, e);
     if (ex_find(e, test_unsaid, (void *)e)) return "";
-    if (e->kind == EX_REDUCE && e->fn == FN_sum) say(&w, "sum");
     say_expr(&w, e, &none);
-    const size_t longest = e->kind == EX_REDUCE ? LONGEST_TOTAL : LONGEST_LOCAL;
-    const bool good = !w.full && w.n <= longest && isalpha((unsigned char)w.text[0]) && strchr(w.text, '_');
+    const bool good = !w.full && w.n <= LONGEST_LOCAL && isalpha((unsigned char)w.text[0]) && strchr(w.text, '_');
     return good && !map_get(&g->taken, w.text) ? arena_printf(g->arena, "%s", w.text) : "";
 }
 

@@ -71,7 +71,7 @@ static Look collect_scalars(const Expr *e, void *with)
     if (logarithm && value == e) return LOOK;
     for (int i = 0; i < m->nscalars; i++)
         if (m->scalars[i] == value) return SKIP;
-    name = intern(words(m->p, logarithm ? "now_log_%s" : "now_%s", name));
+    name = intern(words(m->p, logarithm ? "current_log_%s" : "current_%s", name));
     for (int i = 0; i < m->nscalars; i++)  // a[1] and a_1
         if (m->names[i] == name) name = intern(words(m->p, "%s_%d", name, m->nscalars + 1));
     ROOM(m->p->g->arena, m->scalars, m->nscalars, m->scalars_size);

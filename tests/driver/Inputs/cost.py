@@ -2,7 +2,7 @@
 processor time."""
 import resource, subprocess, sys, tempfile, os
 
-MEMORY, SECONDS = 1 << 30, 20        # the compiler's stack is 512 MB of address space; what is touched is far less
+MEMORY, SECONDS = 3 << 29, 20        # the compiler's stack is 512 MB of address space; what is touched is far less
 
 
 def model(prior, likelihood, data="real y;"):

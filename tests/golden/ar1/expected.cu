@@ -7,17 +7,17 @@
 // Where method selection prefers it, NUTS (Hoffman and Gelman 2014) takes the place of the updates marked *, which are then made in some sweeps only:
 //   (phi, s2)  drawn jointly by Hamiltonian Monte Carlo  density_phi_s2  model.gm:9
 //
-// In kernels `d` is the data, `s` the state of one chain, and `at` the place in the run, the key of its random numbers.
-// Subscripts count from 1 in comments, as in the model, and from 0 in the code. *s->x is a number, s->x[k] an element.
-// `real` and `solve` are double, unless --precision makes them float on a GPU; `wide` is double.
-// KERNEL: a thread for each element and chain. KERNEL_SCALAR: one for each chain. KERNEL_TEAM: for each chain a team of threads, its lanes.
-// EACH and LANES share a loop out among threads. ALONG does, and ONE_LANE is for one of them; all lanes wait at the end of both.
-// SUM_ALONG adds what all lanes add to a variable in its loop, once, to the value from before; then all lanes have the sum.
-// DRAW(x, k, LAW) draws x[k] and stores it; TEAM_DRAW is by one lane. LAW: NORMAL(mean, precision);
-// NORMAL_WITHIN(h, precision, ends), h = mean * precision; POWER_GAMMA(a, shape, rate), by which x[k]^a ~ gamma(shape, rate).
-// What else is in capitals is a macro, explained where kernels.h has it, or kernels_cpu.h for a CPU.
-// RATIO is for --check alone: the log ratio, new value to old, that the joint density must have: of the law's density, and after a
-// group move less the logs of its Jacobian and measure.
+// In kernels `d` is the data, `s` the state of one chain, and `at` the place in the run, the key of its random numbers. Subscripts count
+// from 1 in comments, as in the model, and from 0 in the code. *s->x is a number, s->x[k] an element. `real` and `solve` are double, unless
+// --precision makes them float on a GPU; `wide` is double.
+// KERNEL_SCALAR, KERNEL_ONCE: one for each chain. KERNEL_TEAM and others: for each chain a team of threads, its lanes. LANES (j, n): j from
+// 0 to n - 1, shared out among lanes. ALONG: so, then all lanes wait for each other. ONE_LANE: by one, while the others wait. TEAM_BARRIER:
+// all wait for each other. STORE(a, x): one lane sets a to x. RESULT(x): x is what the kernel computes.
+// DRAW(y, k, LAW) draws y[k] from the law and stores it; TEAM_DRAW: by one lane. Laws: NORMAL(mean, precision); POWER_GAMMA(a, shape,
+// rate), by which y[k]^a ~ gamma(shape, rate).
+// stream(at, VAR_y, k): the random numbers of y[k]. VERIFY(x, ...) ends the run with a message if x is not finite; so does FAULT. LAUNCH
+// and its like run a kernel, of so many elements or terms. What else is in capitals is a macro, explained in kernels.h, or kernels_cpu.h
+// for a CPU.
 #include "gm.h"
 
 // ---- part 1: the model ----
@@ -79,7 +79,7 @@ KERNEL_SCALAR(draw_phi) {
 
 // s2^-1 | rest ~ gamma(shape, rate)     model.gm:10
 //   shape = 2 + 1/2*sum(t in 2:T, 1), rate = 1 + 1/2*sum(t in 2:T, (y[t] - phi*y[t - 1])^2)
-//   with x = s2^-1: log p(x) = log p(s2) - 2*log(x), by |d s2/dx|, = log(x)*(shape - 1) - rate*x + const
+//   with u = s2^-1: log p(u) = log p(s2) - 2*log(u), by |d s2/du|, = log(u)*(shape - 1) - rate*u + const
 KERNEL_SCALAR(draw_s2) {
     const wide shape = 0.5 * d->T + 1.5, mean_y_observed = *s->sum_y_observed / fmax(*s->count_observed, 1.0);
     const wide rate = 0.5 * square(*s->phi) * *s->sum_y_before_centred_squared + *s->phi * (*s->phi * *s->sum_y_before_observed / fmax(*s->count_observed_2, 1.0) - mean_y_observed) * *s->sum_y_before_centred - *s->phi * *s->sum_y_before_centred_y_centred + 0.5 * (d->T - 1) * square(mean_y_observed - *s->phi * *s->sum_y_before_observed / fmax(*s->count_observed_2, 1.0)) + (mean_y_observed - *s->phi * *s->sum_y_before_observed / fmax(*s->count_observed_2, 1.0)) * *s->sum_y_centred + 0.5 * *s->sum_y_centred_squared + 1;
@@ -182,52 +182,52 @@ KERNEL_TEAM(log_joint) {
 KERNEL_TEAM(sums_of_responses) {
     // sum_y_y_before = sum of y[t]*y[t - 1] over t; serves the conditional of phi
     ONE_LANE *s->sum_y_y_before = 0;
-    wide total1 = 0; SUM_ALONG_FROM (t, 1, d->T - 1, &total1) total1 += s->y[t] * s->y[t - 1];
-    ONE_LANE *s->sum_y_y_before += total1;
+    wide total_y_y_before = 0; SUM_ALONG_FROM (t, 1, d->T - 1, &total_y_y_before) total_y_y_before += s->y[t] * s->y[t - 1];
+    ONE_LANE *s->sum_y_y_before += total_y_y_before;
     // sum_y_before_squared = sum of y[t - 1]^2 over t; serves the conditional of phi
     ONE_LANE *s->sum_y_before_squared = 0;
-    wide total2 = 0; SUM_ALONG_FROM (t, 1, d->T - 1, &total2) total2 += square(s->y[t - 1]);
-    ONE_LANE *s->sum_y_before_squared += total2;
+    wide total_y_before_squared = 0; SUM_ALONG_FROM (t, 1, d->T - 1, &total_y_before_squared) total_y_before_squared += square(s->y[t - 1]);
+    ONE_LANE *s->sum_y_before_squared += total_y_before_squared;
     // sum_y_observed = sum of if_else(missing(y[t]), 0, y[t]) over t; serves the conditionals of s2, (phi, s2)
     ONE_LANE *s->sum_y_observed = 0;
-    wide total3 = 0; SUM_ALONG_FROM (t, 1, d->T - 1, &total3) total3 += IS_NAN(d->y[t]) ? 0 : s->y[t];
-    ONE_LANE *s->sum_y_observed += total3;
+    wide total_y_observed = 0; SUM_ALONG_FROM (t, 1, d->T - 1, &total_y_observed) total_y_observed += IS_NAN(d->y[t]) ? 0 : s->y[t];
+    ONE_LANE *s->sum_y_observed += total_y_observed;
     // count_observed = sum of if_else(missing(y[t]), 0, 1) over t; serves the conditionals of s2, (phi, s2)
     ONE_LANE *s->count_observed = 0;
-    wide total4 = 0; SUM_ALONG_FROM (t, 1, d->T - 1, &total4) total4 += IS_NAN(d->y[t]) ? 0 : 1;
-    ONE_LANE *s->count_observed += total4;
+    wide total_observed = 0; SUM_ALONG_FROM (t, 1, d->T - 1, &total_observed) total_observed += IS_NAN(d->y[t]) ? 0 : 1;
+    ONE_LANE *s->count_observed += total_observed;
     // sum_y_before_observed = sum of if_else(missing(y[t - 1]), 0, y[t - 1]) over t; serves the conditionals of s2, (phi, s2)
     ONE_LANE *s->sum_y_before_observed = 0;
-    wide total5 = 0; SUM_ALONG_FROM (t, 1, d->T - 1, &total5) total5 += IS_NAN(d->y[t - 1]) ? 0 : s->y[t - 1];
-    ONE_LANE *s->sum_y_before_observed += total5;
+    wide total_y_before_observed = 0; SUM_ALONG_FROM (t, 1, d->T - 1, &total_y_before_observed) total_y_before_observed += IS_NAN(d->y[t - 1]) ? 0 : s->y[t - 1];
+    ONE_LANE *s->sum_y_before_observed += total_y_before_observed;
     // count_observed_2 = sum of if_else(missing(y[t - 1]), 0, 1) over t; serves the conditionals of s2, (phi, s2)
     ONE_LANE *s->count_observed_2 = 0;
-    wide total6 = 0; SUM_ALONG_FROM (t, 1, d->T - 1, &total6) total6 += IS_NAN(d->y[t - 1]) ? 0 : 1;
-    ONE_LANE *s->count_observed_2 += total6;
+    wide total_observed_2 = 0; SUM_ALONG_FROM (t, 1, d->T - 1, &total_observed_2) total_observed_2 += IS_NAN(d->y[t - 1]) ? 0 : 1;
+    ONE_LANE *s->count_observed_2 += total_observed_2;
     // sum_y_before_centred_squared = sum of (y[t - 1] - sum_y_before_observed/fmax(count_observed_2, 1))^2 over t; serves the conditionals of s2, (phi, s2)
     ONE_LANE *s->sum_y_before_centred_squared = 0;
-    wide total7 = 0;
+    wide total_centred_squared = 0;
     const wide c1 = 1 / fmax(*s->count_observed_2, 1.0);
-    SUM_ALONG_FROM (t, 1, d->T - 1, &total7) total7 += square(s->y[t - 1] - *s->sum_y_before_observed * c1);
-    ONE_LANE *s->sum_y_before_centred_squared += total7;
+    SUM_ALONG_FROM (t, 1, d->T - 1, &total_centred_squared) total_centred_squared += square(s->y[t - 1] - *s->sum_y_before_observed * c1);
+    ONE_LANE *s->sum_y_before_centred_squared += total_centred_squared;
     // sum_y_before_centred = sum of y[t - 1] - sum_y_before_observed/fmax(count_observed_2, 1) over t; serves the conditionals of s2, (phi, s2)
     ONE_LANE *s->sum_y_before_centred = 0;
-    wide total8 = 0; SUM_ALONG_FROM (t, 1, d->T - 1, &total8) total8 += s->y[t - 1] - *s->sum_y_before_observed * c1;
-    ONE_LANE *s->sum_y_before_centred += total8;
+    wide total_centred = 0; SUM_ALONG_FROM (t, 1, d->T - 1, &total_centred) total_centred += s->y[t - 1] - *s->sum_y_before_observed * c1;
+    ONE_LANE *s->sum_y_before_centred += total_centred;
     // sum_y_before_centred_y_centred = sum of (y[t - 1] - sum_y_before_observed/fmax(count_observed_2, 1))*(y[t] - sum_y_observed/fma... over t; serves the conditionals of s2, (phi, s2)
     ONE_LANE *s->sum_y_before_centred_y_centred = 0;
-    wide total9 = 0;
+    wide total_centred_centred = 0;
     const wide c2 = 1 / fmax(*s->count_observed, 1.0);
-    SUM_ALONG_FROM (t, 1, d->T - 1, &total9) total9 += (s->y[t - 1] - *s->sum_y_before_observed * c1) * (s->y[t] - *s->sum_y_observed * c2);
-    ONE_LANE *s->sum_y_before_centred_y_centred += total9;
+    SUM_ALONG_FROM (t, 1, d->T - 1, &total_centred_centred) total_centred_centred += (s->y[t - 1] - *s->sum_y_before_observed * c1) * (s->y[t] - *s->sum_y_observed * c2);
+    ONE_LANE *s->sum_y_before_centred_y_centred += total_centred_centred;
     // sum_y_centred = sum of y[t] - sum_y_observed/fmax(count_observed, 1) over t; serves the conditionals of s2, (phi, s2)
     ONE_LANE *s->sum_y_centred = 0;
-    wide total10 = 0; SUM_ALONG_FROM (t, 1, d->T - 1, &total10) total10 += s->y[t] - *s->sum_y_observed * c2;
-    ONE_LANE *s->sum_y_centred += total10;
+    wide total_centred_2 = 0; SUM_ALONG_FROM (t, 1, d->T - 1, &total_centred_2) total_centred_2 += s->y[t] - *s->sum_y_observed * c2;
+    ONE_LANE *s->sum_y_centred += total_centred_2;
     // sum_y_centred_squared = sum of (y[t] - sum_y_observed/fmax(count_observed, 1))^2 over t; serves the conditionals of s2, (phi, s2)
     ONE_LANE *s->sum_y_centred_squared = 0;
-    wide total11 = 0; SUM_ALONG_FROM (t, 1, d->T - 1, &total11) total11 += square(s->y[t] - *s->sum_y_observed * c2);
-    ONE_LANE *s->sum_y_centred_squared += total11;
+    wide total_centred_squared_2 = 0; SUM_ALONG_FROM (t, 1, d->T - 1, &total_centred_squared_2) total_centred_squared_2 += square(s->y[t] - *s->sum_y_observed * c2);
+    ONE_LANE *s->sum_y_centred_squared += total_centred_squared_2;
 }
 
 // The log Jacobian and its gradient: what the log density of the coordinates has besides that of phi, s2

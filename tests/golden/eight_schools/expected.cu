@@ -11,17 +11,21 @@
 // Where method selection prefers it, NUTS (Hoffman and Gelman 2014) takes the place of the updates marked *, which are then made in some sweeps only:
 //   (mu, tau, theta)  drawn jointly by Hamiltonian Monte Carlo  density_mu_tau_theta  model.gm:10, auxiliaries integrated out
 //
-// In kernels `d` is the data, `s` the state of one chain, and `at` the place in the run, the key of its random numbers.
-// Subscripts count from 1 in comments, as in the model, and from 0 in the code. *s->x is a number, s->x[k] an element.
-// `real` and `solve` are double, unless --precision makes them float on a GPU; `wide` is double.
-// KERNEL: a thread for each element and chain. KERNEL_SCALAR: one for each chain. KERNEL_TEAM: for each chain a team of threads, its lanes.
-// EACH and LANES share a loop out among threads. ALONG does, and ONE_LANE is for one of them; all lanes wait at the end of both.
-// SUM_ALONG adds what all lanes add to a variable in its loop, once, to the value from before; then all lanes have the sum.
-// DRAW(x, k, LAW) draws x[k] and stores it; TEAM_DRAW is by one lane. LAW: NORMAL(mean, precision);
-// NORMAL_WITHIN(h, precision, ends), h = mean * precision; POWER_GAMMA(a, shape, rate), by which x[k]^a ~ gamma(shape, rate).
-// What else is in capitals is a macro, explained where kernels.h has it, or kernels_cpu.h for a CPU.
-// RATIO is for --check alone: the log ratio, new value to old, that the joint density must have: of the law's density, and after a
-// group move less the logs of its Jacobian and measure.
+// In kernels `d` is the data, `s` the state of one chain, and `at` the place in the run, the key of its random numbers. Subscripts count
+// from 1 in comments, as in the model, and from 0 in the code. *s->x is a number, s->x[k] an element. `real` and `solve` are double, unless
+// --precision makes them float on a GPU; `wide` is double.
+// KERNEL: a thread for each element and chain. KERNEL_SCALAR, KERNEL_ONCE: one for each chain. KERNEL_TEAM and others: for each chain a
+// team of threads, its lanes. EACH (j, n): j from 0 to n - 1, shared out among threads. EACH_MISSING (j, DATA_y): places j of y without a
+// value. LANES (j, n): j from 0 to n - 1, shared out among lanes. ALONG: so, then all lanes wait for each other. SUM_ALONG (j, n, &a): as
+// ALONG, with all that lanes add to a; then every lane has this sum in its a. ONE_LANE: by one, while the others wait. TEAM_BARRIER: all
+// wait for each other. STORE(a, x): one lane sets a to x. RESULT(x): x is what the kernel computes.
+// DRAW(y, k, LAW) draws y[k] from the law and stores it; TEAM_DRAW: by one lane. Laws: NORMAL(mean, precision); NORMAL_WITHIN(h, precision,
+// ends), h = mean * precision; POWER_GAMMA(a, shape, rate), by which y[k]^a ~ gamma(shape, rate).
+// stream(at, VAR_y, k): the random numbers of y[k]. VERIFY(x, ...) ends the run with a message if x is not finite; so does FAULT.
+// times_log(n, l) is n*l; 0 if n or l is, even where the other is infinite, since 0*log(0) counts as 0. CHECKING: this is a run by --check.
+// RATIO is for such runs alone: the log ratio, new value to old, that the joint density must have: of the law's density, and after a group
+// move less the logs of its Jacobian and measure. LAUNCH and its like run a kernel, of so many elements or terms. What else is in capitals
+// is a macro, explained in kernels.h, or kernels_cpu.h for a CPU.
 #include "gm.h"
 
 // ---- part 1: the model ----
@@ -70,7 +74,7 @@ KERNEL(impute_y) {
 //   by which nu_tau ~ inv_gamma(1/2, 0.04), tau ~ root_inv_gamma(1/2, 1/nu_tau): its square is inv_gamma(1/2, 1/nu_tau);
 //       with nu_tau integrated out, tau ~ half_cauchy(0, 5)
 //   shape = 1, rate = 0.04 + 1/tau^2
-//   with x = nu_tau^-1: log p(x) = log p(nu_tau) - 2*log(x), by |d nu_tau/dx|, = log(x)*(shape - 1) - rate*x + const
+//   with u = nu_tau^-1: log p(u) = log p(nu_tau) - 2*log(u), by |d nu_tau/du|, = log(u)*(shape - 1) - rate*u + const
 KERNEL_SCALAR(draw_nu_tau) {
     const wide shape = 1, rate = 1 / square(*s->tau) + 0.04;
     DRAW(nu_tau, 0, POWER_GAMMA(-1, shape, rate));
@@ -100,7 +104,7 @@ KERNEL_TEAM(draw_mu) {
 
 // tau^-2 | rest ~ gamma(shape, rate)     model.gm:11
 //   shape = 1/2 + 1/2*J, rate = 1/nu_tau + 1/2*sum(j in 1:J, (theta[j] - mu)^2)
-//   with x = tau^-2: log p(x) = log p(tau) - 3/2*log(x), by |d tau/dx|, = log(x)*(shape - 1) - rate*x + const
+//   with u = tau^-2: log p(u) = log p(tau) - 3/2*log(u), by |d tau/du|, = log(u)*(shape - 1) - rate*u + const
 KERNEL_TEAM(draw_tau) {
     const wide shape = 0.5 * d->J + 0.5;
     wide rate = 1 / *s->nu_tau;
@@ -113,7 +117,8 @@ KERNEL_TEAM(draw_tau) {
 //   mean = sum(j in 1:J, (theta[j] - mu)*(y[j] - mu)/sigma[j]^2)/precision
 //   lower = 0
 //   then tau = tau*scale_tau,  theta[j] = mu + (theta[j] - mu)*scale_tau,  nu_tau = nu_tau/scale_tau^2
-//   c = scale_tau: Jacobian c^(J - 1) (tau c, theta c^J, nu_tau c^-2), Haar measure dc/c, densities c^(2 - J): no power of c is left
+//   powers of c = scale_tau: c^(2 - J) in the moved densities, c^(J - 1) the Jacobian (tau c, theta c^J, nu_tau c^-2), 1/c from dc/c
+//       (the Haar measure, which rescaling c leaves as it is): none is left
 KERNEL_TEAM(draw_scale_tau) {
     wide h = 0, precision = 0.08 / *s->nu_tau;
     SUM_ALONG (j, d->J, &h, &precision) {
@@ -200,14 +205,14 @@ KERNEL_TEAM(density_mu_tau_theta) {
     lp -= log1p(0.04 * square(*s->tau));
     slope_tau -= 0.08 * *s->tau / (0.04 * square(*s->tau) + 1);
     // theta[j] ~ normal(mu, tau)
-    const wide now_tau = *s->tau, now_mu = *s->mu, now_log_tau = s->position_mu_tau_theta[1];
-    const wide inverse_tau_squared = 1 / square(now_tau), inverse_tau = 1 / now_tau;
-    const wide inverse_tau_cubed = 1 / cube(now_tau);
+    const wide current_tau = *s->tau, current_mu = *s->mu, current_log_tau = s->position_mu_tau_theta[1];
+    const wide inverse_tau_squared = 1 / square(current_tau), inverse_tau = 1 / current_tau;
+    const wide inverse_tau_cubed = 1 / cube(current_tau);
     SUM_ALONG (j, d->J, &lp, &slope_tau, &slope_mu) {
-        lp += -0.5 * inverse_tau_squared * square(s->theta[j] - now_mu) - now_log_tau;
-        s->gradient_mu_tau_theta[2 + j] -= inverse_tau_squared * (s->theta[j] - now_mu);
-        slope_tau += inverse_tau_cubed * square(s->theta[j] - now_mu) - inverse_tau;
-        slope_mu += inverse_tau_squared * (s->theta[j] - now_mu);
+        lp += -0.5 * inverse_tau_squared * square(s->theta[j] - current_mu) - current_log_tau;
+        s->gradient_mu_tau_theta[2 + j] -= inverse_tau_squared * (s->theta[j] - current_mu);
+        slope_tau += inverse_tau_cubed * square(s->theta[j] - current_mu) - inverse_tau;
+        slope_mu += inverse_tau_squared * (s->theta[j] - current_mu);
     }
     // y[j] ~ normal(theta[j], sigma[j])
     SUM_ALONG (j, d->J, &lp) {
@@ -220,12 +225,12 @@ KERNEL_TEAM(density_mu_tau_theta) {
         s->gradient_mu_tau_theta[1] += slope_tau;
     }
     SUM_ALONG (j, d->J, &lp) lp += standard_chain(s->non_centring_mu_tau_theta[j + 2], s->centre_theta[j], s->spread_theta[j], s->scale_theta[j], s->theta[j], &s->gradient_mu_tau_theta[j + 2], &s->slope_centre_theta[j], &s->slope_spread_theta[j]);
-    wide total1 = 0; SUM_ALONG (j, d->J, &total1) total1 += s->slope_spread_theta[j];
-    ONE_LANE s->gradient_mu_tau_theta[1] += total1;
-    wide total2 = 0; SUM_ALONG (j, d->J, &total2) total2 += s->slope_centre_theta[j];
-    ONE_LANE s->gradient_mu_tau_theta[0] += total2;
-    lp += now_log_tau;
-    ONE_LANE s->gradient_mu_tau_theta[1] = now_tau * s->gradient_mu_tau_theta[1] + 1;
+    wide total_slope_spread_theta = 0; SUM_ALONG (j, d->J, &total_slope_spread_theta) total_slope_spread_theta += s->slope_spread_theta[j];
+    ONE_LANE s->gradient_mu_tau_theta[1] += total_slope_spread_theta;
+    wide total_slope_centre_theta = 0; SUM_ALONG (j, d->J, &total_slope_centre_theta) total_slope_centre_theta += s->slope_centre_theta[j];
+    ONE_LANE s->gradient_mu_tau_theta[0] += total_slope_centre_theta;
+    lp += current_log_tau;
+    ONE_LANE s->gradient_mu_tau_theta[1] = current_tau * s->gradient_mu_tau_theta[1] + 1;
     STORE(s->log_density_mu_tau_theta[0], lp);
 }
 
@@ -281,8 +286,8 @@ KERNEL_TEAM(check_data) {
 KERNEL_TEAM(sums_of_data) {
     // sum_inverse_sigma_squared = sum of 1/sigma[j]^2 over j; serves the conditional of shift_mu_theta
     ONE_LANE *s->sum_inverse_sigma_squared = 0;
-    wide total1 = 0; SUM_ALONG (j, d->J, &total1) total1 += 1 / square(d->sigma[j]);
-    ONE_LANE *s->sum_inverse_sigma_squared += total1;
+    wide total_inverse_sigma_squared = 0; SUM_ALONG (j, d->J, &total_inverse_sigma_squared) total_inverse_sigma_squared += 1 / square(d->sigma[j]);
+    ONE_LANE *s->sum_inverse_sigma_squared += total_inverse_sigma_squared;
 }
 
 // The move starts from the identity
@@ -301,10 +306,10 @@ KERNEL_TEAM(jacobian_mu_tau_theta) {
     LANES (e, d->J + 2) s->gradient_mu_tau_theta[e] = 0;
     TEAM_BARRIER();
     SUM_ALONG (j, d->J, &lp) lp += standard_chain(s->non_centring_mu_tau_theta[j + 2], s->centre_theta[j], s->spread_theta[j], s->scale_theta[j], s->theta[j], &s->gradient_mu_tau_theta[j + 2], &s->slope_centre_theta[j], &s->slope_spread_theta[j]);
-    wide total1 = 0; SUM_ALONG (j, d->J, &total1) total1 += s->slope_spread_theta[j];
-    ONE_LANE s->gradient_mu_tau_theta[1] += total1;
-    wide total2 = 0; SUM_ALONG (j, d->J, &total2) total2 += s->slope_centre_theta[j];
-    ONE_LANE s->gradient_mu_tau_theta[0] += total2;
+    wide total_slope_spread_theta = 0; SUM_ALONG (j, d->J, &total_slope_spread_theta) total_slope_spread_theta += s->slope_spread_theta[j];
+    ONE_LANE s->gradient_mu_tau_theta[1] += total_slope_spread_theta;
+    wide total_slope_centre_theta = 0; SUM_ALONG (j, d->J, &total_slope_centre_theta) total_slope_centre_theta += s->slope_centre_theta[j];
+    ONE_LANE s->gradient_mu_tau_theta[0] += total_slope_centre_theta;
     lp += s->position_mu_tau_theta[1];
     ONE_LANE s->gradient_mu_tau_theta[1] = *s->tau * s->gradient_mu_tau_theta[1] + 1;
     STORE(s->log_density_mu_tau_theta[0], lp);

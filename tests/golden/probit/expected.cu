@@ -7,18 +7,21 @@
 // Where method selection prefers it, NUTS (Hoffman and Gelman 2014) takes the place of the updates marked *, which are then made in some sweeps only:
 //   (alpha, beta)  drawn jointly by Hamiltonian Monte Carlo  density_alpha_beta  model.gm:10, auxiliaries integrated out
 //
-// In kernels `d` is the data, `s` the state of one chain, and `at` the place in the run, the key of its random numbers.
-// Subscripts count from 1 in comments, as in the model, and from 0 in the code. *s->x is a number, s->x[k] an element.
-// `real` and `solve` are double, unless --precision makes them float on a GPU; `wide` is double.
-// KERNEL: a thread for each element and chain. KERNEL_SCALAR: one for each chain. KERNEL_TEAM: for each chain a team of threads, its lanes.
-// EACH and LANES share a loop out among threads. ALONG does, and ONE_LANE is for one of them; all lanes wait at the end of both.
-// SUM_ALONG adds what all lanes add to a variable in its loop, once, to the value from before; then all lanes have the sum.
-// DRAW(x, k, LAW) draws x[k] and stores it; TEAM_DRAW is by one lane. LAW: NORMAL(mean, precision);
-// NORMAL_WITHIN(h, precision, ends), h = mean * precision; POWER_GAMMA(a, shape, rate), by which x[k]^a ~ gamma(shape, rate).
-// NORMAL_DENSE and its like, behind kernels that collect a precision J and a shift h, draw J^-1 h + L'^-1 z: J = L L', z standard normal.
-// What else is in capitals is a macro, explained where kernels.h has it, or kernels_cpu.h for a CPU.
-// RATIO is for --check alone: the log ratio, new value to old, that the joint density must have: of the law's density, and after a
-// group move less the logs of its Jacobian and measure.
+// In kernels `d` is the data, `s` the state of one chain, and `at` the place in the run, the key of its random numbers. Subscripts count
+// from 1 in comments, as in the model, and from 0 in the code. *s->x is a number, s->x[k] an element. `real` and `solve` are double, unless
+// --precision makes them float on a GPU; `wide` is double.
+// KERNEL: a thread for each element and chain. KERNEL_SCALAR, KERNEL_ONCE: one for each chain. KERNEL_TEAM and others: for each chain a
+// team of threads, its lanes. EACH_MISSING (j, DATA_y): places j of y without a value. LANES (j, n): j from 0 to n - 1, shared out among
+// lanes. ALONG: so, then all lanes wait for each other. SUM_ALONG (j, n, &a): as ALONG, with all that lanes add to a; then every lane has
+// this sum in its a. ONE_LANE: by one, while the others wait. TEAM_BARRIER: all wait for each other. STORE(a, x): one lane sets a to x.
+// RESULT(x): x is what the kernel computes.
+// DRAW(y, k, LAW) draws y[k] from the law and stores it; TEAM_DRAW: by one lane. NORMAL_WITHIN(h, precision, ends), h = mean * precision;
+// NORMAL_DENSE and its like, behind kernels that collect a precision J and a shift h, draw J^-1 h + L'^-1 noise: J = L L', noise standard
+// normal. SPARSE_ADD(j, k, x) adds x to J[j, k] and J[k, j]. ADD_TWICE(J, e, f, x) adds x at e and at f, an entry and its mirror image.
+// ROW: for row k of a matrix, given its product with the weights; what is returned times the row is added to a sum.
+// stream(at, VAR_y, k): the random numbers of y[k]. VERIFY(x, ...) ends the run with a message if x is not finite; so does FAULT. CHECKING:
+// this is a run by --check. LAUNCH and its like run a kernel, of so many elements or terms. What else is in capitals is a macro, explained
+// in kernels.h, or kernels_cpu.h for a CPU.
 #include "gm.h"
 
 // ---- part 1: the model ----
@@ -82,8 +85,7 @@ KERNEL(impute_y) {
 
 // z_y[i] | rest ~ normal(mean, 1 / sqrt(precision)), truncated     in parallel     model.gm:14
 //   an auxiliary of albert_chib: Albert and Chib 1993, Journal of the American Statistical Association 88
-//   precision = 1, mean = alpha + sum(j in 1:p, beta[j]*X[i, j]), lower = if_else((y[i] == 1), 0, -inf), upper = if_else((y[i] == 1), inf,
-//       0)
+//   precision = 1, mean = alpha + sum(j in 1:p, beta[j]*X[i, j]), lower = if_else(y[i] == 1, 0, -inf), upper = if_else(y[i] == 1, inf, 0)
 //   a pass over the rows of X, of which dot is that times beta; what it returns are weights of the row in sums over rows
 ROW(draw_z_y, i) {
     const real h = *s->alpha + dot, precision = 1, lower = (s->y[i] == 1) ? 0 : -INFINITY;
@@ -145,8 +147,8 @@ KERNEL_TEAM(collect_alpha_beta) {
     ALONG (j, d->p) s->precision_alpha_beta[(1 + j) * n + 1 + j] += 0.16;
     ONE_LANE s->precision_alpha_beta[0] += d->N;
     ALONG (j, d->p) ADD_TWICE(s->precision_alpha_beta, 1 + j, (1 + j) * n, s->sum_X_by_column[j]);
-    wide total2 = 0; SUM_ALONG (i, d->N, &total2) total2 += s->z_y[i];
-    ONE_LANE s->shift_alpha_beta[0] += total2;
+    wide total_z_y = 0; SUM_ALONG (i, d->N, &total_z_y) total_z_y += s->z_y[i];
+    ONE_LANE s->shift_alpha_beta[0] += total_z_y;
     LANES2 (j, d->p, j2, d->p) s->precision_alpha_beta[(1 + j) * n + 1 + j2] += s->sum_X_X[j * d->p + j2];
     ALONG (j, d->p) s->shift_alpha_beta[1 + j] += s->rows_beta[j];
     ONE_LANE s->joint_alpha_beta[0] = *s->alpha;
@@ -194,11 +196,11 @@ KERNEL_TEAM(density_alpha_beta) {
         s->gradient_alpha_beta[1 + j] -= 0.16 * s->beta[j];
     }
     // y[i] ~ bernoulli(Phi(alpha + sum(j in 1:p, beta[j]*X[i, j])))
-    const wide now_alpha = *s->alpha;
+    const wide current_alpha = *s->alpha;
     SUM_ALONG (i, d->N, &lp, &slope_alpha) {
         const wide sum_beta_X = s->X_beta[i];
-        lp += log_Phi((now_alpha + sum_beta_X) * (2L * s->y[i] - 1));
-        const wide w1 = (2L * s->y[i] - 1) * log_Phi_dx((now_alpha + sum_beta_X) * (2L * s->y[i] - 1));
+        lp += log_Phi((current_alpha + sum_beta_X) * (2L * s->y[i] - 1));
+        const wide w1 = (2L * s->y[i] - 1) * log_Phi_dx((current_alpha + sum_beta_X) * (2L * s->y[i] - 1));
         s->weight_alpha_beta_1[i] = w1;
         slope_alpha += w1;
     }
@@ -253,7 +255,7 @@ KERNEL_TEAM(log_joint) {
             const wide sum_beta_X = s->X_beta[i];
             lp += -0.5 * square(-*s->alpha - sum_beta_X + s->z_y[i]) - HALF_LOG_2PI;
         }
-        // target += within(z_y[i], if_else((y[i] == 1), 0, -inf), if_else((y[i] == 1), inf, 0)), by albert_chib
+        // target += within(z_y[i], if_else(y[i] == 1, 0, -inf), if_else(y[i] == 1, inf, 0)), by albert_chib
         SUM_ALONG (i, d->N, &lp) lp += within((wide)s->z_y[i], (s->y[i] == 1) ? 0 : -INFINITY, (s->y[i] == 1) ? INFINITY : 0);
     } else {
         // y[i] ~ bernoulli(Phi(alpha + sum(j in 1:p, beta[j]*X[i, j])))
@@ -577,8 +579,8 @@ static const GmLaw laws[] = {
 static const GmStatistic statistics[] = {
     {1, 0, 0, "precision = 1"},
     {1, 0, 0, "mean = alpha + sum(j in 1:p, beta[j]*X[i, j])"},
-    {1, 0, 0, "lower = if_else((y[i] == 1), 0, -inf)"},
-    {1, 0, 0, "upper = if_else((y[i] == 1), inf, 0)"},
+    {1, 0, 0, "lower = if_else(y[i] == 1, 0, -inf)"},
+    {1, 0, 0, "upper = if_else(y[i] == 1, inf, 0)"},
     {0, 0, 0, NULL}};
 
 // A selection: unknowns that are drawn by separate updates or together by HMC, and what that costs in multiply-adds.

@@ -8,17 +8,21 @@
 // Where method selection prefers it, NUTS (Hoffman and Gelman 2014) takes the place of the updates marked *, which are then made in some sweeps only:
 //   (b, theta)  drawn jointly by Hamiltonian Monte Carlo  density_b_theta  model.gm:10
 //
-// In kernels `d` is the data, `s` the state of one chain, and `at` the place in the run, the key of its random numbers.
-// Subscripts count from 1 in comments, as in the model, and from 0 in the code. *s->x is a number, s->x[k] an element.
-// `real` and `solve` are double, unless --precision makes them float on a GPU; `wide` is double.
-// KERNEL: a thread for each element and chain. KERNEL_SCALAR: one for each chain. KERNEL_TEAM: for each chain a team of threads, its lanes.
-// EACH and LANES share a loop out among threads. ALONG does, and ONE_LANE is for one of them; all lanes wait at the end of both.
-// SUM_ALONG adds what all lanes add to a variable in its loop, once, to the value from before; then all lanes have the sum.
-// DRAW(x, k, LAW) draws x[k] and stores it; TEAM_DRAW is by one lane. LAW: NORMAL(mean, precision);
-// NORMAL_WITHIN(h, precision, ends), h = mean * precision; POWER_GAMMA(a, shape, rate), by which x[k]^a ~ gamma(shape, rate).
-// What else is in capitals is a macro, explained where kernels.h has it, or kernels_cpu.h for a CPU.
-// RATIO is for --check alone: the log ratio, new value to old, that the joint density must have: of the law's density, and after a
-// group move less the logs of its Jacobian and measure.
+// In kernels `d` is the data, `s` the state of one chain, and `at` the place in the run, the key of its random numbers. Subscripts count
+// from 1 in comments, as in the model, and from 0 in the code. *s->x is a number, s->x[k] an element. `real` and `solve` are double, unless
+// --precision makes them float on a GPU; `wide` is double.
+// KERNEL: a thread for each element and chain. KERNEL_TEAM and others: for each chain a team of threads, its lanes. EACH (j, n): j from 0
+// to n - 1, shared out among threads. EACH_MISSING (j, DATA_y): places j of y without a value. LANES (j, n): j from 0 to n - 1, shared out
+// among lanes. ALONG: so, then all lanes wait for each other. SUM_ALONG (j, n, &a): as ALONG, with all that lanes add to a; then every lane
+// has this sum in its a. ONE_LANE: by one, while the others wait. TEAM_BARRIER: all wait for each other. STORE(a, x): one lane sets a to x.
+// RESULT(x): x is what the kernel computes.
+// DRAW(y, k, LAW) draws y[k] from the law and stores it; TEAM_DRAW: by one lane. POWER_GAMMA(a, shape, rate), by which y[k]^a ~
+// gamma(shape, rate).
+// stream(at, VAR_y, k): the random numbers of y[k]. VERIFY(x, ...) ends the run with a message if x is not finite; so does FAULT.
+// times_log(n, l) is n*l; 0 if n or l is, even where the other is infinite, since 0*log(0) counts as 0. CHECKING: this is a run by --check.
+// RATIO is for such runs alone: the log ratio, new value to old, that the joint density must have: of the law's density, and after a group
+// move less the logs of its Jacobian and measure. LAUNCH and its like run a kernel, of so many elements or terms. What else is in capitals
+// is a macro, explained in kernels.h, or kernels_cpu.h for a CPU.
 #include "gm.h"
 
 // ---- part 1: the model ----
@@ -82,8 +86,8 @@ KERNEL(draw_theta) {
 // scale_b | rest ~ gig(order, psi, chi)     model.gm:10
 //   order = sum(i in 1:N, y[i]) - 1/10, psi = 2*sum(i in 1:N, t[i]*theta[i]), chi = 2*b, then b = b/scale_b,  theta[i] = theta[i]*scale_b
 //   gig: its density is proportional to x^(order - 1)*exp(-(psi*x + chi/x)/2)
-//   c = scale_b: Jacobian c^(N - 1) (b c^-1, theta c^N), Haar measure dc/c, densities c^(sum(i in 1:N, y[i]) + 0.9 - N): c^(sum(i in 1:N,
-//       y[i]) - 1.1) is left
+//   powers of c = scale_b: c^(sum(i in 1:N, y[i]) + 0.9 - N) in the moved densities, c^(N - 1) the Jacobian (b c^-1, theta c^N),
+//       1/c from dc/c (the Haar measure, which rescaling c leaves as it is): c^(sum(i in 1:N, y[i]) - 1.1) is left
 KERNEL_TEAM(draw_scale_b) {
     const wide order = *s->sum_y - 0.1;
     wide psi = 0;
@@ -128,11 +132,11 @@ KERNEL_TEAM(density_b_theta) {
     lp += -*s->b - 0.9 * s->position_b_theta[0];
     slope_b += -0.9 / *s->b - 1;
     // theta[i] ~ gamma(9/5, b)
-    const wide now_log_b = s->position_b_theta[0], now_b = *s->b;
-    const wide inverse_b = 1 / now_b;
+    const wide current_log_b = s->position_b_theta[0], current_b = *s->b;
+    const wide inverse_b = 1 / current_b;
     SUM_ALONG (i, d->N, &lp, &slope_b) {
-        lp += 1.8 * now_log_b - now_b * s->theta[i] + 0.8 * s->position_b_theta[i + 1];
-        s->gradient_b_theta[1 + i] += 0.8 / s->theta[i] - now_b;
+        lp += 1.8 * current_log_b - current_b * s->theta[i] + 0.8 * s->position_b_theta[i + 1];
+        s->gradient_b_theta[1 + i] += 0.8 / s->theta[i] - current_b;
         slope_b += 1.8 * inverse_b - s->theta[i];
     }
     // y[i] ~ poisson(t[i]*theta[i])
@@ -148,8 +152,8 @@ KERNEL_TEAM(density_b_theta) {
         lp += s->position_b_theta[i + 1];
         s->gradient_b_theta[i + 1] = s->theta[i] * s->gradient_b_theta[i + 1] + 1;
     }
-    lp += now_log_b;
-    ONE_LANE s->gradient_b_theta[0] = now_b * s->gradient_b_theta[0] + 1;
+    lp += current_log_b;
+    ONE_LANE s->gradient_b_theta[0] = current_b * s->gradient_b_theta[0] + 1;
     STORE(s->log_density_b_theta[0], lp);
 }
 
@@ -197,8 +201,8 @@ KERNEL_TEAM(check_data) {
 KERNEL_TEAM(sums_of_responses) {
     // sum_y = sum of y[i] over i; serves the conditional of scale_b
     ONE_LANE *s->sum_y = 0;
-    wide total1 = 0; SUM_ALONG (i, d->N, &total1) total1 += s->y[i];
-    ONE_LANE *s->sum_y += total1;
+    wide total_y = 0; SUM_ALONG (i, d->N, &total_y) total_y += s->y[i];
+    ONE_LANE *s->sum_y += total_y;
 }
 
 // The move starts from the identity

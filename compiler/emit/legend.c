@@ -1,0 +1,103 @@
+// legend.c -- what the words of the program mean that are neither C nor of the model: those that it has, and no others.
+//
+//   before   a body in which SUM_ALONG and STORE stand, and nowhere EACH
+//   after    // SUM_ALONG (j, n, &a): ... STORE(a, x): a = x, by one lane.
+//
+// Needs: the text of the body.     Gives: comment lines of at most 140 columns, above it.
+#include <ctype.h>
+#include <string.h>
+#include "program.h"
+
+enum { MOST_WORDS = 8, WIDTH = 140 };
+
+// What is in the language of kernels.h, in the order in which a reader meets it. A row is written where one of its words
+// occurs, and a new paragraph begins at "\n".
+static const struct Meaning {
+    const char *word[MOST_WORDS + 1];
+    const char *text;
+} meanings[] = {
+    {{"s"}, "In kernels `d` is the data, `s` the state of one chain, and `at` the place in the run, the key of its random numbers."},
+    {{"s"}, "Subscripts count from 1 in comments, as in the model, and from 0 in the code. *s->x is a number, s->x[k] an element."},
+    {{"real", "wide"}, "`real` and `solve` are double, unless --precision makes them float on a GPU; `wide` is double."},
+    {{"KERNEL", "KERNEL_TEAM", "KERNEL_SCALAR"}, "\n"},
+    {{"KERNEL"}, "KERNEL: a thread for each element and chain."},
+    {{"KERNEL_SCALAR", "KERNEL_ONCE"}, "KERNEL_SCALAR, KERNEL_ONCE: one for each chain."},
+    {{"KERNEL_TEAM", "LANES", "ALONG"}, "KERNEL_TEAM and others: for each chain a team of threads, its lanes."},
+    {{"EACH"}, "EACH (j, n): j from 0 to n - 1, shared out among threads."},
+    {{"EACH_MISSING"}, "EACH_MISSING (j, DATA_y): places j of y without a value."},
+    {{"LANES", "ALONG", "SUM_ALONG"},
+     "LANES (j, n): j from 0 to n - 1, shared out among lanes. ALONG: so, then all lanes wait for each other."},
+    {{"SUM_ALONG"}, "SUM_ALONG (j, n, &a): as ALONG, with all that lanes add to a; then every lane has this sum in its a."},
+    {{"ONE_LANE"}, "ONE_LANE: by one, while the others wait."},
+    {{"TEAM_BARRIER"}, "TEAM_BARRIER: all wait for each other."},
+    {{"STORE"}, "STORE(a, x): one lane sets a to x."},
+    {{"RESULT"}, "RESULT(x): x is what the kernel computes."},
+    {{"DRAW", "TEAM_DRAW"}, "\n"},
+    {{"DRAW", "TEAM_DRAW"}, "DRAW(y, k, LAW) draws y[k] from the law and stores it; TEAM_DRAW: by one lane."},
+    {{"NORMAL"}, "Laws: NORMAL(mean, precision);"},
+    {{"NORMAL_WITHIN"}, "NORMAL_WITHIN(h, precision, ends), h = mean * precision;"},
+    {{"POWER_GAMMA"}, "POWER_GAMMA(a, shape, rate), by which y[k]^a ~ gamma(shape, rate)."},
+    {{"NORMAL_DENSE", "NORMAL_DENSE_SCALED", "NORMAL_ARROW", "NORMAL_ARROW_SCALED", "NORMAL_SPARSE", "NORMAL_ROWS", "NORMAL_BAND"},
+     "NORMAL_DENSE and its like, behind kernels that collect a precision J and a shift h, draw J^-1 h + L'^-1 noise: J = L L', noise "
+     "standard normal."},
+    {{"EACH_TERM"}, "EACH_TERM (i, n): as LANES, for entries of a sparse J."},
+    {{"SPARSE_ADD"}, "SPARSE_ADD(j, k, x) adds x to J[j, k] and J[k, j]."},
+    {{"SPARSE_SHIFT"}, "SPARSE_SHIFT(h, k, x) adds x to h[k]."},
+    {{"ADD_TWICE"}, "ADD_TWICE(J, e, f, x) adds x at e and at f, an entry and its mirror image."},
+    {{"ROW"}, "ROW: for row k of a matrix, given its product with the weights; what is returned times the row is added to a sum."},
+    {{"GM_MODEL"}, "\n"},
+    {{"stream"}, "stream(at, VAR_y, k): the random numbers of y[k]."},
+    {{"VERIFY", "FAULT"}, "VERIFY(x, ...) ends the run with a message if x is not finite; so does FAULT."},
+    {{"times_log"}, "times_log(n, l) is n*l; 0 if n or l is, even where the other is infinite, since 0*log(0) counts as 0."},
+    {{"CHECKING"}, "CHECKING: this is a run by --check."},
+    {{"RATIO"},
+     "RATIO is for such runs alone: the log ratio, new value to old, that the joint density must have: of the law's density, and after a "
+     "group "
+     "move less the logs of its Jacobian and measure."},
+    {{"LAUNCH", "LAUNCH_TEAM", "LAUNCH_ONCE", "LAUNCH_MISSING"}, "LAUNCH and its like run a kernel, of so many elements or terms."},
+    {{"GM_MODEL"}, "What else is in capitals is a macro, explained in kernels.h, or kernels_cpu.h for a CPU."},
+};
+
+static bool in_word(char c) { return isalnum((unsigned char)c) || c == '_'; }
+
+static bool in_comment(const char *body, const char *at)
+{
+    while (at > body && at[-1] != '\n')
+        if (strncmp(--at, "//", 2) == 0) return true;
+    return false;
+}
+
+// Whether it stands there as a whole word, outside of comments.
+static bool occurs(const char *body, const char *word)
+{
+    const size_t n = strlen(word);
+    for (const char *at = body; (at = strstr(at, word)); at += n)
+        if ((at == body || !in_word(at[-1])) && !in_word(at[n]) && !in_comment(body, at)) return true;
+    return false;
+}
+
+// Sentences fill lines, as words of a paragraph do.
+static void emit_paragraph(const Out *o, const char *all)
+{
+    while (*all) {
+        size_t n = strlen(all), room = WIDTH - strlen("// ");
+        for (size_t i = room; n > room && i > 0; i--)
+            if (all[i] == ' ') n = i;
+        line(o, "// %.*s", (int)n, all);
+        all += n + strspn(all + n, " ");
+    }
+}
+
+void emit_legend(const Out *o, const char *body)
+{
+    const char *all = "";
+    for (size_t k = 0; k < sizeof meanings / sizeof *meanings; k++) {
+        bool used = false;
+        for (int i = 0; meanings[k].word[i]; i++) used |= occurs(body, meanings[k].word[i]);
+        if (used && *meanings[k].text == '\n') {
+            emit_paragraph(o, all);
+            all = "";
+        } else if (used) all = text(o, "%s%s%s", all, *all ? " " : "", meanings[k].text);
+    }
+    emit_paragraph(o, all);
+}
