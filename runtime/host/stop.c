@@ -6,6 +6,7 @@
 // A rule looks at every quantity of the summary, first at that which was worst the last time: where it is not good enough the others are
 // not looked at.
 #include "host.h"
+#include "../backends/sha256.h"
 
 #include <limits.h>
 #include <math.h>
@@ -94,4 +95,40 @@ void gm_stop_open(GmStop *s)
     started = gm_seconds();
 }
 
-bool gm_stop_time_is_over(const GmOptions *o) { return o->max_time > 0 && gm_seconds() - started >= o->max_time; }
+double gm_stop_left(const GmOptions *o) { return o->max_time > 0 ? o->max_time - (gm_seconds() - started) : INFINITY; }
+
+// Of one number of a draw, by a trial: its text is hashed for NAME_run.json once it is in its file.
+static double hashing_a_number(void)
+{
+    enum { NUMBER = 18, BYTES = 1 << 20 };
+    static const double READING = 2;  // lines are read and divided, too
+    char *text = gm_alloc(BYTES, 1), hash[GM_SHA256_ROOM];
+    const double begun = gm_seconds();
+    GmSha256 sum;
+    gm_sha256_begin(&sum);
+    gm_sha256_add(&sum, text, BYTES);
+    gm_sha256_end(&sum, hash);
+    free(text);
+    return READING * NUMBER * (gm_seconds() - begun) / BYTES;
+}
+
+double gm_stop_ending(GmStop *s, const GmOptions *o, const GmDraws *d)
+{
+    static const double COMPRESSING = 5e-7, READING_BACK = 0.5;  // seconds a number, before one is known; as part of writing it
+    if (o->max_time <= 0 || !o->output) return 0;
+    if (s->hashing <= 0) s->hashing = hashing_a_number();
+    const double row = (double)d->n_columns * d->chains, rows = (double)d->kept;
+    const int at_once = o->threads > 0 && o->threads < d->chains ? o->threads : d->chains;
+    if (o->format == GM_FORMAT_CSV) return s->hashing * row * rows / at_once;
+    const double a_row = s->packed > 0 ? s->packing / (double)s->packed : COMPRESSING * row;
+    const double csv = o->format == GM_FORMAT_BOTH ? s->hashing * row * rows / at_once : 0;
+    return fmax(csv, (READING_BACK * a_row + s->hashing / 4 * row) * rows) + a_row * (rows - (double)s->packed);
+}
+
+void gm_stop_packed(GmStop *s, double seconds, long kept)
+{
+    static const double NOTHING = 0.05;  // the draws wait for others, or it is not worth to be foreseen
+    if (seconds < NOTHING) return;
+    s->packing += seconds;
+    s->packed = kept;
+}
