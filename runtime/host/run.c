@@ -218,7 +218,7 @@ static int wants_to_end(Fit *f, long total, bool *enough)
         if (first / o->thin < f->draws.kept) f->draws.kept = first / o->thin;
         return GM_EXIT_DIVERGED;
     }
-    *enough = gm_stop_enough(&f->stop, f->model, o, &f->draws);
+    *enough = gm_stop_enough(&f->stop, f->model, &f->memory, o, &f->draws);
     const bool over = gm_stop_left(o) <= gm_stop_ending(&f->stop, o, &f->draws);
     return !*enough && f->run.sweep < total && over ? GM_EXIT_TIME : GM_EXIT_OK;
 }
@@ -322,7 +322,7 @@ static int sample(Fit *f)
     if (!begin_or_go_on(f)) return GM_EXIT_USAGE;
     f->live = gm_live_open(f->model, o, &f->draws, f->run.sweep, total, f->draws.kept);
     // a run that goes on may have ended so
-    bool enough = f->run.sweep > o->warmup && gm_stop_enough(&f->stop, f->model, o, &f->draws);
+    bool enough = f->run.sweep > o->warmup && gm_stop_enough(&f->stop, f->model, &f->memory, o, &f->draws);
     const long first = f->first = progress.first = f->run.sweep;
     while (f->run.sweep < total && status == GM_EXIT_OK && !enough) {
         sweep_batch(f, &progress, total);
@@ -343,7 +343,9 @@ static void explain_end(const Fit *f, int status)
     const GmOptions *o = &f->options;
     char *worst =
         status == GM_EXIT_FEW || status == GM_EXIT_APART ? gm_column_label(&f->draws, f->model, &f->memory, f->stop.worst, '[') : NULL;
-    if (status == GM_EXIT_OK && gm_stop_rules(o)) gm_note("enough after %ld draws per chain", f->draws.kept);
+    if (status == GM_EXIT_OK && gm_stop_rules(o))
+        gm_note("enough after %ld draws per chain%s", f->draws.kept,
+                f->stop.in_order ? ", with the components of each draw in order: their labels may be permuted" : "");
     else if (status == GM_EXIT_TIME)
         gm_error("--max-time %g: stopped after %ld sweeps; %ld draws per chain are kept", o->max_time, f->sweeps, f->draws.kept);
     else if (status == GM_EXIT_DIVERGED)

@@ -3,9 +3,12 @@
 //   draws per chain   100  120  144  158 ...     where --until-ess and --until-rhat look: the same for any machine, so that the same
 //                                                 seed gives the same number of draws
 //
+// Where labels of components may be permuted, what runs over them counts with components in order, as in the warnings of the summary.
+//
 // A rule looks at every quantity of the summary, first at that which was worst the last time: where it is not good enough the others are
 // not looked at.
 #include "host.h"
+#include "label_order.h"
 #include "../backends/sha256.h"
 
 #include <limits.h>
@@ -50,21 +53,60 @@ static bool is_enough(const GmOptions *o, const GmDraws *d, long column, double 
     return *ess && *rhat;
 }
 
-bool gm_stop_enough(GmStop *s, const GmModel *model, const GmOptions *o, const GmDraws *d)
+// The rules of one column, whose label says what is lacking if it is not good enough.
+static bool judge(GmStop *s, const GmOptions *o, const GmDraws *d, long column, double *room)
+{
+    bool ess = true, rhat = true;
+    if (is_enough(o, d, column, room, &ess, &rhat)) return true;
+    s->worst = column;
+    s->lacks_ess = !ess;
+    return false;
+}
+
+// Quantities that run over components whose labels may be permuted, which is no fault of the draws: those that are not good enough as
+// they are count with the components of each draw in order.
+static bool components_are_enough(GmStop *s, const GmModel *model, const GmMemory *m, const GmOptions *o, const GmDraws *d,
+                                  const bool *runs_over, double *room)
+{
+    GmSummary *all = gm_alloc((size_t)d->n_summarised, sizeof *all), *judged = gm_alloc((size_t)d->n_summarised, sizeof *judged);
+    bool *ordered = gm_alloc((size_t)d->n_summarised, sizeof *ordered), enough = true, any = false;
+    for (long k = 0; k < d->n_summarised; k++) {
+        const bool good = !runs_over[k] || judge(s, o, d, k, room);
+        all[k] = judged[k] = good ? (GmSummary){.ess_bulk = INFINITY, .ess_tail = INFINITY, .rhat = 1} : (GmSummary){.rhat = INFINITY};
+        any |= !good;
+    }
+    if (any) gm_labels_judge(d, model, m, all, judged, ordered);
+    for (long k = 0; k < d->n_summarised && enough; k++) {
+        const bool few = o->until_ess > 0 && fmin(judged[k].ess_bulk, judged[k].ess_tail) < o->until_ess;
+        enough = !few && !(o->until_rhat > 0 && judged[k].rhat > o->until_rhat);  // NaN: another one shows its trouble
+        if (enough) continue;
+        s->worst = k;
+        s->lacks_ess = few;
+    }
+    s->in_order = any;
+    free(ordered);
+    free(judged);
+    free(all);
+    return enough;
+}
+
+bool gm_stop_enough(GmStop *s, const GmModel *model, const GmMemory *m, const GmOptions *o, const GmDraws *d)
 {
     if (!gm_stop_rules(o) || d->kept < 1 || (d->kept != o->samples && next_look(d->kept - 1) != d->kept)) return false;
     double *room = gm_alloc((size_t)(d->kept * d->chains), sizeof *room);
-    bool enough = true, any = false;
+    bool *runs_over = gm_alloc((size_t)d->n_summarised + 1, sizeof *runs_over);
+    bool enough = true, any = false, components = false;
     for (long k = 0; k < d->n_summarised && enough; k++) {
         const long column = (s->worst + k) % d->n_summarised;
-        bool ess = true, rhat = true;
+        const int field = d->column[column].field;
         if (gm_draws_diagnostic(d, model, column) || d->column[column].absent) continue;
         any = true;
-        enough = is_enough(o, d, column, room, &ess, &rhat);
-        if (enough) continue;
-        s->worst = column;
-        s->lacks_ess = !ess;
+        runs_over[column] = field >= 0 && gm_depends_on_labels(model, m, d->data, field);
+        components |= runs_over[column];
+        if (!runs_over[column]) enough = judge(s, o, d, column, room);
     }
+    if (enough && components) enough = components_are_enough(s, model, m, o, d, runs_over, room);
+    free(runs_over);
     free(room);
     return enough && any;
 }
