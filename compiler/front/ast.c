@@ -833,7 +833,9 @@ void include_begin(Parse *p, void *scanner, Span at, const char *name)
 void model_named(Parse *p, Span at, const char *name)
 {
     if (!p->model->name) p->model->name = name;
-    else diag_help(fail(p, at, DIAG_E0121, p->model->name, name), "one `model` line, of this file or of one that it includes, names the model");
+    else
+        diag_help(fail(p, at, DIAG_E0121, p->model->name, name),
+                  "one `model` line, of this file or of one that it includes, names the model");
 }
 
 // ---- functions ----

@@ -486,8 +486,8 @@ static char *given_by(const GmData *d, const GmModel *m, int f)
     if (is_extent(m, f)) return gm_format("; or from the size of an array; or %s=NUMBER on the command line", field->name);
     const long most = whole ? largest_code(d, m, f, &of, &at) : 0;
     if (most > 0)
-        return gm_format("; it bounds %s, whose largest value is %ld: %s=%ld on the command line says that there are no more", of->name, most,
-                         field->name, most);
+        return gm_format("; it bounds %s, whose largest value is %ld: %s=%ld on the command line says that there are no more", of->name,
+                         most, field->name, most);
     for (int a = 0; a < m->n_data; a++)
         if (m->data[a].upper_of == f + 1 && m->data[a].rank > 0 && gm_takes_levels(&m->data[a]))
             return gm_copy_text(counts_unknowns(m, f) ? "; or from what it bounds" : "; or from names in what it bounds");
