@@ -7,6 +7,7 @@
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include "front.h"
 #include "check.h"
 #include "parse.h"
@@ -630,8 +631,10 @@ void include_begin(Parse *p, void *scanner, Span at, const char *name)
     Source *s = NULL;
     if (open) parse_fail(p, at, DIAG_E0118, name, NULL);
     else if (!known) {
-        s = front_read(p->arena, path);
-        if (!s) parse_fail(p, at, DIAG_E0117, path, strerror(errno));
+        struct stat is;
+        const bool other = stat(path, &is) == 0 && !S_ISREG(is.st_mode);  // a pipe would be waited for
+        s = other ? NULL : front_read(p->arena, path);
+        if (!s) parse_fail(p, at, DIAG_E0117, path, other ? "it is no regular file" : strerror(errno));
         else {
             const char *from = p->source->included, *end = from ? strrchr(from, '/') : NULL;
             s->order = p->read.n;
@@ -640,6 +643,14 @@ void include_begin(Parse *p, void *scanner, Span at, const char *name)
         list_add(p->arena, &p->read, (void *)real);
     }
     lexer_push(p, scanner, s ? s : source_from_string(p->arena, path, ""));
+}
+
+void model_named(Parse *p, Span at, const char *name)
+{
+    if (!p->model->name) p->model->name = name;
+    else
+        diag_help(parse_fail(p, at, DIAG_E0121, p->model->name, name),
+                  "one `model` line, of this file or of one that it includes, names the model");
 }
 
 // ---- starting the parser ----

@@ -179,6 +179,7 @@ struct Decl {
     Ast *lo, *hi;             // DECL_INDEX: range
     const char *own_size[2];  // DECL_PARAMETER: names of sizes that are not those of the value: the E of array[E] int node
     bool has_type;            // the user wrote a type
+    const char *stands_for;   // what the model calls it: K, of a K_free that locked.c made; or NULL
     int order;                // declaration order over the model, dense from 0
     Stmt *sites;              // DECL_DEFINITION: the statements that define it (linked by next_site)
     // DECL_DEFINITION: its one statement, z[j] = ..., where sizes of the right side differ by the indices that are its subscripts
@@ -219,6 +220,7 @@ struct Stmt {
     bool truncated;
     bool censored;           // TILDE: C[lower, upper] in place of T[lower, upper]: missing values lie there
     Ast *lower, *upper;      // TILDE: T[lower, upper], NULL for an open end
+    const char *stands_for;  // TILDE: for Decl.stands_for
     const char *link;        // DEFINE: "logit", "log", "probit", "cloglog" if the left side was link(name), else NULL
     Ast *rhs;                // DEFINE, TARGET
     Decl *decl;              // what it declares or defines (TILDE on data: the data's Decl)

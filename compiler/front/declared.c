@@ -111,6 +111,7 @@ static void declare_tilde(Resolve *r, Stmt *s)
     }
     Decl *d = s->decl ? s->decl : map_get(&r->names, root->name);
     if (!d) d = declare_untyped(r, DECL_VARIABLE, root, s->block);
+    if (s->stands_for) d->stands_for = s->stands_for;
     s->decl = d;
     if (d->kind == DECL_DEFINITION) list_add(r->a, &facts(r->a, d)->tildes, s);
     if (d->kind == DECL_VARIABLE) {

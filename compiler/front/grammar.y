@@ -98,8 +98,8 @@ model:
   ;
 
 model_part:
-    MODEL name                              { p->model->name = $name; }
-  | MODEL name ';'                          { p->model->name = $name; }
+    MODEL name                              { model_named(p, @name, $name); }
+  | MODEL name ';'                          { model_named(p, @name, $name); }
   | block_kind '{' stmts close              { block_add(p, @$, $stmts); }
   | request_kind '{' requests close
   | foreign_block '{'                       { foreign_block_named(p, @foreign_block, $foreign_block); }

@@ -299,6 +299,7 @@ static void set_free(const Locked *l, Stmt *s, const Ast *label, double forced)
     diag_because(m, "drawn separately, neither could change: it is written as %s, so that `%s` can", ast_text(l->a, define->rhs),
                  place_root((Ast *)label)->name);
     s->lhs = copy(l, s->lhs, NULL, 0, name, other);
+    s->stands_for = name;
     Ast **args = NEW_N(l->a, Ast *, s->nargs);
     for (int i = 0; i < s->nargs; i++) args[i] = copy(l, s->args[i], label, 1 - forced, NULL, NULL);
     s->args = args;

@@ -145,6 +145,7 @@ void include_begin(Parse *p, void *scanner, Span at, const char *name);
 void lexer_push(Parse *p, void *scanner, const Source *s);
 
 // Functions of models and of the library.
+void model_named(Parse *p, Span at, const char *name);
 void formula_begin(Parse *p);
 void formula_parameter(Parse *p, const TypeExpr *type, const char *name, Span at);
 void formula_end(Parse *p, Span at, const char *name, const TypeExpr *type, Ast *body);

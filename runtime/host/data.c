@@ -316,25 +316,32 @@ static bool counts_unknowns(const GmModel *m, int f)
     return false;
 }
 
-// A size that counts unknowns, and that no array of the data has: the largest of the codes which it bounds, int<lower=1, upper=J>.
-static void infer_from_codes(GmData *d, const GmModel *m, int f)
+// The largest of the codes that a size bounds, int<lower=1, upper=J>; 0: there is none. *of, *at: whose it is.
+static long largest_code(const GmData *d, const GmModel *m, int f, const GmValue **of, long *at)
 {
-    const GmValue *of = NULL;
-    int32_t most = 0;
-    const char *name = NULL;
-    for (int a = 0; a < m->n_data && counts_unknowns(m, f); a++) {
-        const GmValue *codes =
-            m->data[a].upper_of == f + 1 && gm_takes_levels(&m->data[a]) ? gm_values_find(&d->values, m->data[a].name) : NULL;
-        const long size = codes ? gm_value_size(codes) : 0;
-        for (long i = 0; i < size; i++) {
+    long most = 0;
+    for (int a = 0; a < m->n_data; a++) {
+        const bool codes_of = m->data[a].upper_of == f + 1 && gm_takes_levels(&m->data[a]);
+        const GmValue *codes = codes_of ? gm_values_find(&d->values, m->data[a].name) : NULL;
+        const long n = codes && codes->type == GM_INT ? gm_value_size(codes) : 0;
+        for (long i = 0; i < n; i++) {
             const int32_t x = ((const int32_t *)codes->elements)[i];
             if (x == GM_MISSING_INT || x <= most) continue;
             most = x;
-            of = codes;
-            name = m->data[a].name;
+            *of = codes;
+            *at = i;
         }
     }
-    if (of) infer_as(d, &m->data[f], most, of, name, "largest value");
+    return most;
+}
+
+// A size that counts unknowns, and that no array of the data has: the largest of the codes which it bounds.
+static void infer_from_codes(GmData *d, const GmModel *m, int f)
+{
+    const GmValue *of = NULL;
+    long at;
+    const long most = counts_unknowns(m, f) ? largest_code(d, m, f, &of, &at) : 0;
+    if (most > 0) infer_as(d, &m->data[f], (int32_t)most, of, of->name, "largest value");
 }
 
 // Gives every int scalar that no file holds and that has no default the extent of the first array declared with it, or the largest of the
@@ -470,17 +477,25 @@ static bool may_be_absent(const GmData *d, const GmModel *m, int f, bool later)
     return m->data[f].has_default || (later && m->data[f].may_miss) || (d->missing_in_files && gm_is_drawn_response(m, f));
 }
 
-// What else may give what no file has, for the list of what is missing.
-static const char *from_arrays(const GmModel *m, int f)
+// What else may give what no file has, for the list of what is missing. The caller frees it.
+static char *given_by(const GmData *d, const GmModel *m, int f)
 {
+    const GmField *field = &m->data[f];
+    const GmValue *of = NULL;
+    long at;
+    const bool number = field->rank == 0, whole = number && field->type == GM_INT;
     for (int a = 0; a < m->n_data; a++)
-        if (m->data[a].rows_of == f + 1) return "; or from an array of arrays";
-    if (is_extent(m, f)) return "; or from the size of an array";
+        if (m->data[a].rows_of == f + 1) return gm_copy_text("; or from an array of arrays");
+    if (is_extent(m, f)) return gm_format("; or from the size of an array; or %s=NUMBER on the command line", field->name);
+    const long most = whole ? largest_code(d, m, f, &of, &at) : 0;
+    if (most > 0)
+        return gm_format("; it bounds %s, whose largest value is %ld: %s=%ld on the command line says that there are no more", of->name,
+                         most, field->name, most);
     for (int a = 0; a < m->n_data; a++)
         if (m->data[a].upper_of == f + 1 && m->data[a].rank > 0 && gm_takes_levels(&m->data[a]))
-            return counts_unknowns(m, f) ? "; or from what it bounds" : "; or from names in what it bounds";
-    const bool size = m->data[f].type == GM_INT && m->data[f].rank == 0 && counts_unknowns(m, f);
-    return size ? "; it would follow from what it bounds, as in int<lower=1, upper=J> g[N]" : "";
+            return gm_copy_text(counts_unknowns(m, f) ? "; or from what it bounds" : "; or from names in what it bounds");
+    if (whole && counts_unknowns(m, f)) return gm_copy_text("; it would follow from what it bounds, as in int<lower=1, upper=J> g[N]");
+    return number ? gm_format("; %s=NUMBER on the command line gives it", field->name) : gm_copy_text("");
 }
 
 static bool all_there(const GmData *d, const GmModel *m, int n_inputs, const GmLater *later)
@@ -500,9 +515,11 @@ static bool all_there(const GmData *d, const GmModel *m, int n_inputs, const GmL
         char *declared = gm_declared_text(field, NULL);
         const char *near = near_name(&d->values, field->name);
         if (later && field->needed_for) gm_error("  %-40s %s; it may not be left out: %s", declared, place(field), field->needed_for);
-        else
-            gm_error("  %-40s %s%s%s%s%s", declared, place(field), near ? "; there is a `" : "", near ? near : "", near ? "`" : "",
-                 from_arrays(m, f));
+        else {
+            char *by = given_by(d, m, f);
+            gm_error("  %-40s %s%s%s%s%s", declared, place(field), near ? "; there is a `" : "", near ? near : "", near ? "`" : "", by);
+            free(by);
+        }
         free(declared);
     }
     if (!n_inputs) gm_error("give them as data.json, table.csv, NAME=file.npy or NAME=number; --help has more");
@@ -768,24 +785,6 @@ static void add_size(GmData *d, const GmModel *m, int f, long size)
     value->type = GM_INT;
     value->elements = gm_alloc(1, sizeof(double));
     *(int32_t *)value->elements = (int32_t)size;
-}
-
-// The largest code that this size bounds; 0: there is none. *of, *at: whose it is.
-static long largest_code(const GmData *d, const GmModel *m, int f, const GmValue **of, long *at)
-{
-    long most = 0;
-    for (int a = 0; a < m->n_data; a++) {
-        const GmValue *codes = m->data[a].upper_of == f + 1 ? gm_values_find(&d->values, m->data[a].name) : NULL;
-        const long n = codes && codes->type == GM_INT ? gm_value_size(codes) : 0;
-        for (long i = 0; i < n; i++) {
-            const int32_t x = ((const int32_t *)codes->elements)[i];
-            if (x == GM_MISSING_INT || x <= most) continue;
-            most = x;
-            *of = codes;
-            *at = i;
-        }
-    }
-    return most;
 }
 
 // Sizes that the new data do not have are those of the fit; codes beyond the number of levels there are new levels. false after a message.

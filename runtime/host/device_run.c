@@ -419,7 +419,7 @@ int gm_device_sample(GmDevice *d, GmRun *run, GmDraws *draws, const GmOptions *o
         if (d->failed) status = (int)d->status;
         else if (status == GM_EXIT_OK && gm_fault_raised()) status = GM_EXIT_FAULT;
         else if (gm_interrupted() && status == GM_EXIT_OK) status = GM_EXIT_INTERRUPTED;
-        else if (gm_stop_time_is_over(o) && status == GM_EXIT_OK) status = GM_EXIT_TIME;
+        else if (gm_stop_left(o) <= 0 && status == GM_EXIT_OK) status = GM_EXIT_TIME;
     }
     if (status == GM_EXIT_INTERRUPTED || status == GM_EXIT_TIME) done += keep_under_way(d, run, draws, batch, half, &status);
     if (!d->failed) gm_device_good(d, gm_cuda.cuStreamSynchronize(d->stream), "sweeping");

@@ -136,15 +136,22 @@ typedef struct GmStop {
     _Atomic int chain;   // of that
     long worst;          // column that was not good enough when the rules looked last
     bool lacks_ess;      // of effective sample size; else of R-hat
+    bool in_order;       // some quantities counted with components in order
+    double hashing;      // --max-time: seconds a number takes at the end; 0: not known yet
+    double packing;      // seconds that draws have taken on their way to a NetCDF file
+    long packed;         // draws of each chain that are there
 } GmStop;
 
 void gm_stop_open(GmStop *s);                                    // time is counted from here
 bool gm_stop_rules(const GmOptions *o);                          // whether there is --until-ess or --until-rhat
 long gm_stop_until(const GmOptions *o, long sweep, long batch);  // sweeps, at most `batch`, until the rules look
-bool gm_stop_enough(GmStop *s, const GmModel *model, const GmOptions *o, const GmDraws *d);  // if they look now: the draws are enough
+// if they look now: the draws are enough
+bool gm_stop_enough(GmStop *s, const GmModel *model, const GmMemory *m, const GmOptions *o, const GmDraws *d);
 bool gm_stop_diverged(const GmModel *model, const GmMemory *m, int chain);                   // the last transition of a chain
 void gm_stop_note(GmStop *s, long sampled, int chain);                                       // one did, by any thread
-bool gm_stop_time_is_over(const GmOptions *o);                                               // --max-time
+double gm_stop_left(const GmOptions *o);                                   // seconds of --max-time; INFINITY without it
+double gm_stop_ending(GmStop *s, const GmOptions *o, const GmDraws *d);    // that files will take at the end, for draws up to now
+void gm_stop_packed(GmStop *s, double seconds, long kept);                 // a NetCDF file took so long for the draws up to here
 
 // ---- live.c: how far a run is, in a file ----
 

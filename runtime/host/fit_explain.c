@@ -12,7 +12,9 @@ void gm_fit_explain_end(const GmFit *f, int status)
     const GmOptions *o = &f->options;
     char *worst =
         status == GM_EXIT_FEW || status == GM_EXIT_APART ? gm_column_label(&f->draws, f->model, &f->memory, f->stop.worst, '[') : NULL;
-    if (status == GM_EXIT_OK && gm_stop_rules(o)) gm_note("enough after %ld draws per chain", f->draws.kept);
+    if (status == GM_EXIT_OK && gm_stop_rules(o))
+        gm_note("enough after %ld draws per chain%s", f->draws.kept,
+                f->stop.in_order ? ", with the components of each draw in order: their labels may be permuted" : "");
     else if (status == GM_EXIT_TIME)
         gm_error("--max-time %g: stopped after %ld sweeps; %ld draws per chain are kept", o->max_time, f->sweeps, f->draws.kept);
     else if (status == GM_EXIT_DIVERGED)

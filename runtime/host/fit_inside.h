@@ -27,6 +27,7 @@ typedef struct GmFit {
     bool *chain_failed;  // its file could not be written
     bool derived;        // some column needs `derive`
     double sweep_seconds;
+    double a_sweep;          // seconds of each sweep of the last batch
     long sweeps, first;      // made, and those of them before the run went on
     GmDevice *device;        // the GPU, or NULL
     GmRun turns;             // `map` of a program for modes on a GPU, which has the State of one chain: starts run one after the other

@@ -100,8 +100,9 @@ static int wants_to_end(GmFit *f, long total, bool *enough)
         if (first / o->thin < f->draws.kept) f->draws.kept = first / o->thin;
         return GM_EXIT_DIVERGED;
     }
-    *enough = gm_stop_enough(&f->stop, f->model, o, &f->draws);
-    return !*enough && f->run.sweep < total && gm_stop_time_is_over(o) ? GM_EXIT_TIME : GM_EXIT_OK;
+    *enough = gm_stop_enough(&f->stop, f->model, &f->memory, o, &f->draws);
+    const bool over = gm_stop_left(o) <= gm_stop_ending(&f->stop, o, &f->draws);
+    return !*enough && f->run.sweep < total && over ? GM_EXIT_TIME : GM_EXIT_OK;
 }
 
 bool gm_fit_begin_netcdf(GmFit *f)
@@ -128,6 +129,10 @@ static void sweep_batch(GmFit *f, GmProgress *progress, long total)
     f->run.batch = gm_netcdf_until(f->draws.netcdf, f->run.sweep, gm_stop_until(o, f->run.sweep, f->run.batch));
     f->run.batch =
         gm_together_until(&f->run, gm_restarts_until(f->restarts, f->run.sweep, gm_trials_until(f->selected, f->run.sweep, f->run.batch)));
+    // no batch passes the end of --max-time by more than a sweep, nor the first one that writes draws
+    const double left = gm_stop_left(o) - gm_stop_ending(&f->stop, o, &f->draws), sweeps = left / f->a_sweep;
+    if (o->max_time > 0 && (f->run.sweep == o->warmup || sweeps < (double)f->run.batch))
+        f->run.batch = sweeps > 1 && f->run.sweep != o->warmup ? (long)sweeps : 1;
     if (f->moments && f->run.sweep >= o->warmup) f->run.batch = 1;  // chains meet after each kept sweep
     const double before = gm_seconds();
     if (f->update_seconds) {
@@ -137,6 +142,7 @@ static void sweep_batch(GmFit *f, GmProgress *progress, long total)
         f->model->sweep(&f->run);
     }
     f->run.sweep += f->run.batch;
+    f->a_sweep = (gm_seconds() - before) / (double)f->run.batch;
     const long sampled = f->run.sweep - o->warmup;
     if (f->moments && sampled > 0 && sampled % o->thin == 0 && !gm_fault_raised()) gm_moments_take(f->moments);
     gm_trials_meet(f->selected, f->run.sweep);
@@ -161,7 +167,9 @@ static int after_batch(GmFit *f, GmProgress *progress, long total, bool *enough)
     if (gm_fault_raised()) status = GM_EXIT_FAULT;
     else if (status == GM_EXIT_OK) status = wants_to_end(f, total, enough);
     gm_fit_count_early(f);
+    const double before = gm_seconds();
     if (!gm_netcdf_take(f->draws.netcdf, false)) status = GM_EXIT_FAULT;
+    if (f->draws.netcdf) gm_stop_packed(&f->stop, gm_seconds() - before, f->draws.kept);
     gm_live_at(f->live, f->run.sweep, f->draws.kept);
     gm_progress_show(progress, f->run.sweep);
     if (f->checkpoint.asked && status == GM_EXIT_OK && gm_seconds() - f->checkpoint.written >= f->checkpoint.every)
@@ -193,7 +201,7 @@ int gm_fit_sample(GmFit *f)
     if (!begin_or_go_on(f)) return GM_EXIT_USAGE;
     f->live = gm_live_open(f->model, o, &f->draws, f->run.sweep, total, f->draws.kept);
     // a run that goes on may have ended so
-    bool enough = f->run.sweep > o->warmup && gm_stop_enough(&f->stop, f->model, o, &f->draws);
+    bool enough = f->run.sweep > o->warmup && gm_stop_enough(&f->stop, f->model, &f->memory, o, &f->draws);
     const long first = f->first = progress.first = f->run.sweep;
     while (f->run.sweep < total && status == GM_EXIT_OK && !enough) {
         sweep_batch(f, &progress, total);

@@ -27,6 +27,7 @@ struct GmNewData {
     GmData data;
     GmMemory memory;
     GmRun run;
+    int requests;   // those of the run, but for the log prior: it is of the draws, and the run has it
     Tally **tally;  // by state field; NULL: not computed from the data
 };
 
@@ -94,14 +95,14 @@ static bool negative_size(const GmNewData *n)
 
 static bool prepare(GmNewData *n, const GmModel *model, const GmOptions *o, const GmData *data, const GmMemory *m, const GmDraws *d)
 {
-    *n = (GmNewData){.model = model};
+    *n = (GmNewData){.model = model, .requests = o->requests & ~GM_LOG_PRIOR};
     if (!gm_data_open(&n->data, model, o->new_inputs, o->n_new_inputs, data) || !nothing_missing(n) ||
-        !gm_memory_open(&n->memory, model, &n->data, 1, o->requests, false) || negative_size(n) || !unknowns_fit(n, d, m))
+        !gm_memory_open(&n->memory, model, &n->data, 1, n->requests, false) || negative_size(n) || !unknowns_fit(n, d, m))
         return false;
     bool any = false;
     n->tally = gm_alloc((size_t)model->n_state, sizeof *n->tally);
     for (int f = 0; f < model->n_state; f++)
-        if (gm_is_computed(&model->state[f], o->requests)) {
+        if (gm_is_computed(&model->state[f], n->requests)) {
             n->tally[f] = gm_alloc((size_t)gm_shape_size(&n->memory.shape[f]), sizeof **n->tally);
             any = true;
         }
@@ -118,7 +119,7 @@ static bool prepare(GmNewData *n, const GmModel *model, const GmOptions *o, cons
                      .threads = o->threads,
                      .inner_threads = o->threads,
                      .missing = n->data.missing,
-                     .requests = o->requests,
+                     .requests = n->requests,
                      .warmup = o->warmup};
     gm_fill_absent(model, &n->memory, 0);
     if (model->setup) model->setup(&n->run);

@@ -193,39 +193,34 @@ void gm_watch_sparse(int chain, int number, double *h, const double *x)
 
 // ---- which element ----
 
-// "theta[3, 1]" or "theta.3.1": the name, and subscripts from 1. false after a message.
-static bool read_name(GmWhy *w, const char *text)
+// "[3, 1]" or ".3.1" after a name: subscripts from 1. Whether it is that.
+static bool read_subscripts(GmWhy *w, const char *at)
 {
-    const size_t n = strcspn(text, "[.");
-    w->name = gm_format("%.*s", (int)n, text);
-    const bool bracket = text[n] == '[';
-    const char *at = text + n;
-    while (*at && w->rank < GM_MAX_RANK) {
+    const bool bracket = *at == '[';
+    for (w->rank = 0; *at && w->rank < GM_MAX_RANK;) {
         char *end;
         at++;
         w->at[w->rank] = strtol(at, &end, 10);
-        if (end == at || w->at[w->rank] < 1) break;
+        if (end == at || w->at[w->rank] < 1) return false;
         w->rank++;
         at = end + strspn(end, " ");
-        if (bracket && *at == ']' && !at[1]) return true;
+        if (bracket && *at == ']') return !at[1];
         if (!*at && !bracket) return true;
-        if (*at != (bracket ? ',' : '.')) break;
+        if (*at != (bracket ? ',' : '.')) return false;
     }
-    if (text[n] || n == 0) gm_error("why: `%s` is no name of an unknown: mu, or an element, 'theta[3]'", text);
-    return !text[n] && n > 0;
+    return w->rank == 0 && !*at;
 }
 
-// Whether a stored column is of the element that is asked for: by numbers, since levels have names in its label.
-static bool is_of_column(const GmWhy *w, const GmStored *s, long column)
+// "theta", "theta[3, 1]", "theta.3.1" or "a[Anoka]". Names of levels are looked up once the data are there. false after a message.
+static bool read_name(GmWhy *w, const char *text)
 {
-    const GmStoredArray *a = &s->array[s->column[column].array];
-    long element = 0;
-    if (strcmp(a->name, w->name) != 0 || a->rank != w->rank) return false;
-    for (int d = 0; d < a->rank; d++) {
-        if (w->at[d] > a->dim[d]) return false;
-        element = element * a->dim[d] + w->at[d] - 1;
-    }
-    return s->column[column].element == element;
+    const size_t n = strcspn(text, "[."), length = strlen(text);
+    w->name = gm_format("%.*s", (int)n, text);
+    w->asked = gm_copy_text(text);
+    w->by_number = n > 0 && read_subscripts(w, text + n);
+    const bool good = w->by_number || (n > 0 && text[n] == '[' && length > n + 2 && text[length - 1] == ']');
+    if (!good) gm_error("why: `%s` is no name of an unknown: mu, or an element, 'theta[3]' or 'county[Anoka]'", text);
+    return good;
 }
 
 bool gm_why_open(GmWhy *w, const GmModel *model, GmOptions *o)
@@ -264,54 +259,101 @@ bool gm_why_open(GmWhy *w, const GmModel *model, GmOptions *o)
     if (good && s.seed && !o->seed_given) o->seed = strtoull(s.seed, NULL, 10);
     if (good && s.warmup && !o->warmup_given) o->warmup = strtol(s.warmup, NULL, 10);
     if (good && s.thin && !o->thin_given) o->thin = atoi(s.thin);
-    char *label = gm_copy_text(w->name);
-    for (int d = 0; d < w->rank; d++) {
-        char *more = gm_format("%s%s%ld%s", label, d ? ", " : "[", w->at[d], d + 1 < w->rank ? "" : "]");
-        free(label);
-        label = more;
-    }
-    for (long c = 0; c < s.n_columns && good; c++)
-        if (is_of_column(w, &s, c)) {
-            w->has_stored = true;
-            w->stored = gm_stored_chain(&s, c, chain)[o->why_draw - 1];
-        }
-    if (good && !w->has_stored) gm_note("why: %s has no column of %s (--params): its draw is not compared", path, label);
-    free(label);
-    gm_stored_close(&s);
+    w->file = gm_alloc(1, sizeof *w->file);
+    *w->file = s;
+    w->chain_in_file = chain;
     w->path = path;
     return good;
 }
 
 void gm_why_close(GmWhy *w)
 {
+    if (w->file) gm_stored_close(w->file);
+    free(w->file);
+    free(w->asked);
     free(w->name);
     free(w->label);
     free(w->path);
     *w = (GmWhy){0};
 }
 
-bool gm_why_find(GmWhy *w, const GmModel *model, const GmMemory *m, const GmData *data, const GmOptions *o)
+// Whether two labels are the same, blanks after commas aside.
+static bool same_label(const char *a, const char *b)
 {
-    const GmShape *s = &m->shape[w->field];
-    bool inside = w->rank == s->rank;
+    for (;; a++, b++) {
+        if (*a != *b) return false;
+        if (!*a) return true;
+        if (*a != ',') continue;
+        while (a[1] == ' ') a++;
+        while (b[1] == ' ') b++;
+    }
+}
+
+// By the label that the summary gives it, since names of levels may have brackets and commas, or look like numbers.
+static bool find_by_label(GmWhy *w, const GmField *field, const GmShape *s, const GmLevelSets *levels)
+{
+    bool named = false;
+    for (int d = 0; d < s->rank; d++) named |= gm_levels_of_size(levels, field->extent_of[d]) != NULL;
+    const long size = named ? gm_shape_size(s) : 0;
+    for (long e = 0; e < size; e++) {
+        char *label = gm_labelled_name(levels, field, s, e);
+        const bool found = same_label(label, w->asked);
+        free(label);
+        if (!found) continue;
+        w->element = e;
+        return true;
+    }
+    return false;
+}
+
+// By subscripts from 1.
+static bool find_by_number(GmWhy *w, const GmShape *s)
+{
+    bool inside = w->by_number && w->rank == s->rank;
     w->element = 0;
     for (int d = 0; d < w->rank && inside; d++) {
         inside = w->at[d] <= s->dim[d];
         w->element = w->element * s->dim[d] + w->at[d] - 1;
     }
-    if (!inside) {
-        char *shape = gm_shape_text(s->rank, s->dim);
-        if (s->rank == 0) gm_error("why: %s is one number, without elements", w->name);
-        else if (w->rank == 0)
-            gm_error("why: %s is %s: of which element? '%s[%s]', for instance", w->name, shape, w->name, s->rank > 1 ? "1, 1" : "1");
-        else gm_error("why: %s is %s: it has no such element", w->name, shape);
-        free(shape);
+    return inside;
+}
+
+static void refuse_element(const GmWhy *w, const GmField *field, const GmShape *s, const GmLevelSets *levels)
+{
+    char *shape = gm_shape_text(s->rank, s->dim);
+    char *first = s->rank && gm_shape_size(s) ? gm_labelled_name(levels, field, s, 0) : gm_copy_text(w->name);
+    if (s->rank == 0) gm_error("why: %s is one number, without elements", w->name);
+    else if (w->by_number && w->rank == 0) gm_error("why: %s is %s: of which element? '%s', for instance", w->name, shape, first);
+    else gm_error("why: %s is %s: it has no element `%s`; the first is '%s'", w->name, shape, w->asked, first);
+    free(first);
+    free(shape);
+}
+
+// The draw that the file has of it.
+static void find_stored(GmWhy *w, const GmField *field, const GmOptions *o)
+{
+    const GmStored *s = w->file;
+    for (long c = 0; c < s->n_columns && !w->has_stored; c++) {
+        if (s->column[c].element != w->element || strcmp(s->array[s->column[c].array].name, field->name) != 0) continue;
+        w->has_stored = true;
+        w->stored = gm_stored_chain(s, c, w->chain_in_file)[o->why_draw - 1];
+    }
+    if (!w->has_stored) gm_note("why: %s has no column of %s (--params): its draw is not compared", w->path, w->label);
+}
+
+bool gm_why_find(GmWhy *w, const GmModel *model, const GmMemory *m, const GmData *data, const GmOptions *o)
+{
+    const GmShape *s = &m->shape[w->field];
+    const GmField *field = &model->state[w->field];
+    if (!find_by_label(w, field, s, &data->levels) && !find_by_number(w, s)) {
+        refuse_element(w, field, s, &data->levels);
         return false;
     }
     const int source = model->state[w->field].role == GM_IMPUTED ? gm_data_of_imputed(model, w->field) : -1;
     bool missing = source < 0;
     for (long k = 0; source >= 0 && k < data->missing[source].count; k++) missing |= data->missing[source].index[k] == w->element;
-    w->label = gm_element_name(w->name, s->rank, s->dim, w->element);
+    w->label = gm_labelled_name(&data->levels, field, s, w->element);
+    if (w->file) find_stored(w, field, o);
     if (!missing) gm_error("why: %s was observed: no update draws it", w->label);
     if (missing && (o->why_chain < o->first_chain || o->why_chain >= o->first_chain + o->chains)) {
         gm_error("why: the chains of the run are %d to %d: --chain %d is none of them", o->first_chain, o->first_chain + o->chains - 1,

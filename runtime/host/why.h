@@ -4,12 +4,16 @@
 #include "chains.h"
 
 typedef struct GmWhy {
-    char *name, *label;  // "theta", "theta[3]"
+    char *name, *label;  // "theta", "theta[3]", as the summary has it
+    char *asked;         // the command line's
+    bool by_number;      // it has no subscripts, or numbers
     int rank;
     long at[GM_MAX_RANK];  // subscripts from 1
     int field;             // of state
     long element;          // row-major
     char *path;            // of the file of draws, or NULL
+    struct GmStored *file;  // open, or NULL
+    int chain_in_file;      // from 0
     bool has_stored;
     double stored;  // its draw there
 } GmWhy;

@@ -59,7 +59,7 @@ def rows():
     below = {"K": 2, "y": [[1, 2], [], [3, -1, 5]], "f": [[1, 2], [], [1, 1, 1]]}
     for data, says in ((below, "y[3, 2] = -1 is below its lower bound 0 (declared real<lower=0> y[G, n], rows.gm:1)"),
                        (dict(below, f=[[1, 2], [1], [1, 1]]), "row 2 of f has 1 element, and n[2] is 0"),
-                       ({k: below[k] for k in "yf"}, "or from names in what it bounds")):
+                       ({k: below[k] for k in "yf"}, "it bounds f, whose largest value is 2: K=2 on the command line")):
         done = subprocess.run([path("rows"), path("rows.json", json.dumps(data))], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         check(done.returncode == 2 and says in done.stderr.decode(), says, done.stderr.decode())
 

@@ -10,6 +10,9 @@ import random
 import shutil
 import subprocess
 import sys
+import warnings
+
+import arviz as az
 
 from programs import check, failures
 
@@ -58,4 +61,18 @@ said = subprocess.run(["Rscript", "--vanilla", os.path.join(os.path.dirname(os.p
                        *["nuts_%d.csv" % c for c in (1, 2, 3, 4)]], capture_output=True, text=True)
 check(said.returncode == 0 and said.stdout.strip().endswith(" 0 failed"), "R reads what NUTS wrote",
       said.stdout + said.stderr.strip()[-400:])
+# Sensitivity to the prior, by R from the CSV files and by ArviZ from the NetCDF file.
+warnings.simplefilter("ignore")
+subprocess.run(["./line", "line.json", "--seed", "1", "-q", "--no-summary", "--overwrite", "--log-lik", "--log-prior", "--format", "both",
+                "-o", "sensitive"], check=True)
+said = subprocess.run(["Rscript", "--vanilla", os.path.join(os.path.dirname(os.path.abspath(script)), "psens.R"), "sensitive", *"abs"],
+                      capture_output=True, text=True)
+by_r = {line.split()[0]: [float(x) for x in line.split()[1:]] for line in said.stdout.splitlines()}
+inference = az.from_netcdf("sensitive.nc")
+for k, component in enumerate(("prior", "likelihood")):
+    by_arviz = az.psens(inference, component=component)
+    for name in ("a", "b", "s"):
+        # weights differ a little: loo 2.5 fits the tail on another grid
+        close = math.isclose(by_r.get(name, [0, 0])[k], float(by_arviz[name]), rel_tol=1e-3)
+        check(close, "sensitivity of", name, "to the", component, by_r, float(by_arviz[name]), said.stderr[-300:])
 sys.exit(failures() > 0)

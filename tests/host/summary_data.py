@@ -5,6 +5,7 @@ import csv
 import io
 import json
 import os
+import re
 import subprocess
 import sys
 
@@ -57,6 +58,10 @@ def main():
     check(data["chains"] == 2 and data["draws"] == 200 and len(data["variables"]) == len(table), "the object")
     check(all(abs(v["mean"] - float(row["mean"])) < 1e-12 and set(v["quantiles"]) == {"5%", "50%", "95%"} and v["rhat"] > 0.9
              for v, row in zip(data["variables"], table)), "its numbers")
+    page = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "docs", "fit.md")
+    with open(page) as f: said = f.read().split("`--summary json` an object with ")[1].split("What is not defined")[0].split("Each of the")
+    keys = [[k for k in re.findall(r"`([^`]+)`", part) if k[0] != '"'] for part in said]
+    check(list(data) == keys[0] and all(set(v) == set(keys[1]) for v in data["variables"]), "its keys are those of the page", keys)
     run(["--summary", "xml"], 2)
     for wrong in ("50,5", "5,5", "101", "-1", "", "5,", "x"):
         run(["--quantiles", wrong], 2)

@@ -176,6 +176,19 @@ def methods():
         check("the same" in why("mixture", unknown, 2, 7, "--draws", "mixture_2.csv", "--params", "all"), unknown, "of a mixture")
 
 
+def levels():
+    """An element by the name of its level, as the summary has it."""
+    program("groups", GROUPS, {"N": 6, "J": 3, "g": [1, 2, 3, 1, 2, 3], "y": [1, 2, 3, 2, 3, 4], "s": 1})
+    with open(os.path.join(work, "levels.json"), "w") as f:
+        json.dump({"g": ["Aitkin", "Blue, East", "7 Mile"] * 2, "y": [1, 2, 3, 2, 3, 4], "s": 1}, f)
+    done = call("groups", "levels.json", "-o", "levels", "--seed", "2", "-q", "--levels", "g=Aitkin,\"Blue, East\",7 Mile", "--overwrite")
+    check(done.returncode == 0, "levels by name", done.stderr)
+    at = ("--chain", "2", "--draw", "4", "--draws", "levels", "levels.json", "-q", "--levels", "g=Aitkin,\"Blue, East\",7 Mile")
+    for label, number in (("theta[Aitkin]", "theta[1]"), ("theta['Blue,  East']", "theta.2"), ("theta[7 Mile]", "theta[3]")):
+        named, numbered = call("groups", "why", label, *at).stdout, call("groups", "why", number, *at).stdout
+        check("the same" in named and named == numbered, "one element by name and by number:", label, named, numbered)
+
+
 def errors():
     def refused(what, says, *args, status=2, name="conjugate"):
         done = call(name, *args)
@@ -189,10 +202,13 @@ def errors():
     refused("no draw", "--draw is missing", "why", "s2", "--chain", "1", *more)
     refused("no such unknown", "the model has no unknown `sigma`", "why", "sigma", *at, *more)
     refused("a definition", "twice is computed from unknowns", "why", "twice", *at, *more)
-    refused("no such element", "beta is 3: it has no such element", "why", "beta[4]", *at, *more)
+    refused("no such element", "beta is 3: it has no element `beta[4]`", "why", "beta[4]", *at, *more)
     refused("all elements", "of which element? 'beta[1]'", "why", "beta", *at, *more)
     refused("an element of a number", "s2 is one number", "why", "s2[1]", *at, *more)
-    refused("no name at all", "is no name of an unknown", "why", "beta[x]", *at, *more)
+    refused("no name at all", "is no name of an unknown", "why", "beta[", *at, *more)
+    refused("a name where there are no levels", "it has no element `beta[x]`; the first is 'beta[1]'", "why", "beta[x]", *at, *more)
+    refused("a level that is not there", "it has no element `theta[Benton]`; the first is 'theta[7 Mile]'", "why", "theta[Benton]",
+            "levels.json", "-q", *at, name="groups")
     refused("a chain that is not there", "--chain 9 is none of them", "why", "s2", "--chain", "9", "--draw", "1", *more)
     beyond, first = ("--chain", "1", "--draw", "61"), ("--chain", "1", "--draw", "1")
     refused("a draw that is not there", "has 60 draws: --draw 61 is none of them", "why", "s2", *beyond, "--draws", "conjugate", *more)
@@ -208,5 +224,6 @@ def errors():
 laws()
 joints()
 methods()
+levels()
 errors()
 sys.exit(failures() > 0)

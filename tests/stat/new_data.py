@@ -89,7 +89,7 @@ with program.Workplace() as w:
     first, second = data(40, G=3, K=3, scale=0.1, centre=np.array([0.5, -0.5])), data(400)
     old, new = w.data("old", first), w.data("rows", second)
     out = w.path("d")
-    status, said = run(fit, old, "--new", new, "--log-lik", "--predict", "--chains", "2", "--warmup", "200", "--samples", "150", "--thin",
+    status, said = run(fit, old, "--new", new, "--log-prior", "--predict", "--chains", "2", "--warmup", "200", "--samples", "150", "--thin",
                        "2", "--no-summary", "--overwrite", "-o", out)
     rows.append((status == 0, "runs", said[:300]))
     draws = []
@@ -125,7 +125,7 @@ with program.Workplace() as w:
         worst = max([worst] + [abs(a - b) / (1e-3 + abs(a)) for a, b in values])
     rows.append((worst < 1e-9, "%d quantities of 400 new rows, over %d draws" % (len(expected), len(mu)),
                  "largest relative error %.2g" % worst))
-    rows.append((len(table) == len(expected) + 800, "no others but replicates", str(len(table))))
+    rows.append((len(table) == len(expected) + 800, "no others but replicates: the log prior is of the draws", str(len(table))))
     residual = np.array([float(table["y_rep.%d" % (i + 1)]["mean"]) for i in range(400)]) - mu.mean(0)
     z = residual.sum() / np.sqrt(400 * (column["s"] ** 2).mean() / len(mu))
     rows.append((abs(z) < 6, "replicates of new rows", "z = %.2f" % z))

@@ -35,13 +35,16 @@ static const char *name_of_others(Graph *g)
     return name;
 }
 
+// As the model calls it.
+static const char *name_of(const Var *of) { return of->decl && of->decl->stands_for ? of->decl->stands_for : of->name; }
+
 static PriorTerm *prior_of(Graph *g, const Var *of, const Factor *f)
 {
     PriorTerm **last = &g->priors;
     for (; *last; last = &(*last)->next)
         if ((*last)->of == of) return *last;
     PriorTerm *t = *last = NEW(g->arena, PriorTerm);
-    *t = (PriorTerm){.name = of ? of->name : name_of_others(g), .of = of};
+    *t = (PriorTerm){.name = of ? name_of(of) : name_of_others(g), .of = of};
     t->missing = of && of->kind == VAR_DATA && !f->subject;
     t->term = var_unique(g, arena_printf(g->arena, "lprior_%s", t->name), VAR_PREDICTED);
     t->term->on_request = REQUEST_LOG_PRIOR;
