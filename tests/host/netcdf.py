@@ -288,8 +288,10 @@ whole = ["--seed", "1", "-q", "--no-summary", "--samples", "100000000", "--warmu
 subprocess.run([funnel, *["20000" if a == "100000000" else a for a in whole], "-o", "never.nc"])
 never, kills, lost = az.from_netcdf("never.nc").posterior, 0, 0
 for n in range(20):
+    began = time.time()
     run = subprocess.Popen([funnel, *whole, "-o", "killed.nc"], stderr=subprocess.PIPE)
-    time.sleep(random.uniform(1.2, 2.2))
+    while not (os.path.exists("killed.nc.part") and os.path.getmtime("killed.nc.part") >= began): time.sleep(0.01)
+    time.sleep(random.uniform(0.3, 0.9))
     run.kill()
     run.communicate()
     kills += run.returncode == -signal.SIGKILL
