@@ -361,6 +361,7 @@ static void reduction(Reverse *r, Scope *s, Expr *e, Expr *adjoint)
     Expr *term = ex_open(e, j), *slope;
     if (e->fn == FN_sum) slope = ex_num(1);
     else if (e->fn == FN_log_sum_exp) slope = where_possible(e, term, ex_call1("exp", ex_sub(term, e)));
+    else if (e->fn == FN_max || e->fn == FN_min) slope = ex_call2("==", term, e);  // of the one that is it: two are alike with probability 0
     // the product of the others: by division where no factor can be 0, or the adjoint divides by the product already
     else if (e->fn == FN_prod) {
         Expr *part = adjoint_times(adjoint, e);
@@ -458,6 +459,12 @@ static void element(Reverse *r, Scope *s, Expr *e, Expr *adjoint)
         Expr *left = ex_at(whole, 2, (Expr *[]){e->args[1], ex_index(at[0])}),
              *right = ex_at(whole, 2, (Expr *[]){ex_index(at[1]), e->args[2]});
         give(r, s, whole->args[0], adjoint_times(adjoint, ex_neg(ex_mul2(left, right))));
+    } else if (whole->kind == EX_CALL && (whole->fn == FN_sort_asc || whole->fn == FN_sort_desc) && e->nargs == 2) {
+        // d sort(v)[k] = dv[i], where i is the place of element k in order
+        const char *places = whole->fn == FN_sort_asc ? "sort_indices_asc" : "sort_indices_desc";
+        Index *const *at = element_indices(r, s, whole->args[0]);
+        Expr *place = ex_at(ex_call1(places, whole->args[0]), 1, (Expr *[]){e->args[1]});
+        give(r, s, whole->args[0], adjoint_times(adjoint, ex_call2("==", place, ex_index(at[0]))));
     } else if (whole->kind == EX_CALL && (whole->fn == FN_ode_rk45 || whole->fn == FN_ode_bdf) && e->nargs == 3) solution(r, s, e, adjoint);
     else if (whole->kind == EX_CALL && whole->fn == FN_cholesky_decompose && !stands_alone(whole))
         refuse(r, "the derivative of `cholesky_decompose` is known for a matrix that no loop changes, and that is not made of an inverse "
