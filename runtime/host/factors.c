@@ -120,6 +120,7 @@ typedef struct Reader {
 } Reader;
 
 static Node *read_sum(Reader *r);
+static Node *read_listed(Reader *r);
 
 static Node *node(Reader *r, NodeKind kind)
 {
@@ -263,7 +264,7 @@ static Node *read_call(Reader *r, const char *name)
     while (!r->lost && !skip(r, ")")) {
         if (n->n) expect(r, ",");
         if (n->n == GM_MAX_RANK + 2) return lost(r);
-        n->arg[n->n++] = read_sum(r);
+        n->arg[n->n++] = read_listed(r);
     }
     for (int k = 0; n->n == 1 && n->arg[0]->kind == N_ARRAY && n->arg[0]->arg[2]->kind == N_ARRAY && k < 4; k++)
         if (strcmp(name, of_matrices[k]) == 0) {
@@ -317,12 +318,25 @@ static Node *read_name(Reader *r, const char *name)
     return n->n == (n->kind == N_DATA ? r->model->data : r->model->state)[n->which].rank ? n : unseen(n);
 }
 
-static Node *read_atom(Reader *r)
+// What stands within parentheses or between commas: a sum, or two of them with a sign of comparison between.
+static Node *read_listed(Reader *r)
 {
     static const struct {
         const char *sign;
         Compare which;
     } signs[] = {{"==", C_EQ}, {"!=", C_NE}, {"<=", C_LE}, {"<", C_LT}, {"&&", C_AND}, {"||", C_OR}, {"%", C_REST}};
+    Node *n = read_sum(r);
+    for (size_t k = 0; k < sizeof signs / sizeof *signs; k++)
+        if (skip(r, signs[k].sign)) {
+            n = binary(r, N_COMPARE, n, read_sum(r));
+            n->which = signs[k].which;
+            break;
+        }
+    return n;
+}
+
+static Node *read_atom(Reader *r)
+{
     char name[64];
     blanks(r);
     if (r->lost || !*r->at) return lost(r);
@@ -333,13 +347,7 @@ static Node *read_atom(Reader *r)
         return n;
     }
     if (skip(r, "(")) {
-        Node *n = read_sum(r);
-        for (size_t k = 0; k < sizeof signs / sizeof *signs; k++)
-            if (skip(r, signs[k].sign)) {
-                n = binary(r, N_COMPARE, n, read_sum(r));
-                n->which = signs[k].which;
-                break;
-            }
+        Node *n = read_listed(r);
         expect(r, ")");
         return n;
     }

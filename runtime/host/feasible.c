@@ -175,7 +175,7 @@ static bool move_between(int field, long place, double lo, double hi, void *with
         lo = ceil(lo);
         hi = floor(hi);
     }
-    if ((x >= lo && x <= hi) || !(lo <= hi)) return true;
+    if ((x >= lo && x <= hi) || !(whole ? lo <= hi : lo < hi)) return true;  // a single point is what only the search may settle on
     Stream random = stream(m->at, (uint32_t)field, (uint64_t)place + 1);
     const double u = uniform_open(&random);
     if (!whole) ((double *)array)[place] = between(lo, hi, u);
