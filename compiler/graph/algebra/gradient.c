@@ -361,7 +361,7 @@ static void reduction(Reverse *r, Scope *s, Expr *e, Expr *adjoint)
     Expr *term = ex_open(e, j), *slope;
     if (e->fn == FN_sum) slope = ex_num(1);
     else if (e->fn == FN_log_sum_exp) slope = where_possible(e, term, ex_call1("exp", ex_sub(term, e)));
-    else if (e->fn == FN_max || e->fn == FN_min) slope = ex_call2("==", term, e);  // of the one that is it: two are alike with probability 0
+    else if (e->fn == FN_max || e->fn == FN_min) slope = ex_call2("==", term, e);  // of the one that it is
     // the product of the others: by division where no factor can be 0, or the adjoint divides by the product already
     else if (e->fn == FN_prod) {
         Expr *part = adjoint_times(adjoint, e);
