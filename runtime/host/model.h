@@ -341,6 +341,11 @@ typedef struct GmDataRows {
 double gm_different_rows(long rows, int n, const GmDataRows *arrays);
 #endif
 
+// What a chain has done for a set of unknowns from its first sweep on; evaluations: of the log density and its gradient.
+typedef struct GmWork {
+    long gibbs_sweeps, transitions, evaluations;
+} GmWork;
+
 typedef struct GmSelected {                      // of a chain in a selection
     int gradients;                               // whether its next sweep is by NUTS
     int also;                                    // Gibbs updates besides
@@ -353,6 +358,7 @@ typedef struct GmSelected {                      // of a chain in a selection
     double metric;  // multiply-adds that metrics took which are not diagonal
     // of the last transition; of all, and the sums of squares about their mean and of their changes
     double energy, mean, squares, jumps;
+    GmWork work;
 } GmSelected;
 
 // A statistic that an update reads: the number of its field of state, from 1, and what it is a sum of. own: an element that is drawn reads

@@ -192,6 +192,22 @@ static json_t *methods_of(const GmRecorded *of)
     return list;
 }
 
+// By sets of unknowns under method selection, on the CPU: what all chains together have done for them, warm-up included.
+static json_t *work_of(const GmRecorded *of)
+{
+    json_t *list = json_array();
+    for (int k = 0; of->selected && !of->gpu && k < of->model->n_selections; k++) {
+        const GmWork all = gm_trials_work(of->selected, k);
+        json_t *one = json_object();
+        json_object_set_new(one, "of", json_string(of->model->selections[k].name));
+        json_object_set_new(one, "gibbs_sweeps", json_integer(all.gibbs_sweeps));
+        json_object_set_new(one, "transitions", json_integer(all.transitions));
+        json_object_set_new(one, "evaluations", json_integer(all.evaluations));
+        json_array_append_new(list, one);
+    }
+    return list;
+}
+
 static json_t *data_of(const GmRecord *r)
 {
     json_t *list = json_array();
@@ -350,6 +366,7 @@ bool gm_record_write(GmRecord *r, const GmRecorded *of, const GmOptions *o, int 
     json_object_set_new(root, "data", data_of(r));
     json_object_set_new(root, "dimensions", dimensions_of(of));
     json_object_set_new(root, "methods", methods_of(of));
+    json_object_set_new(root, "work", work_of(of));
     char *cpu = processor();
     json_object_set_new(root, "cpu", json_string(cpu));
     free(cpu);

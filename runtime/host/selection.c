@@ -234,6 +234,18 @@ const char *gm_trials_of_moves(const GmTrials *w, int field, bool *gibbs_between
     return NULL;
 }
 
+GmWork gm_trials_work(const GmTrials *w, int k)
+{
+    GmWork all = {0};
+    for (int chain = 0; chain < w->chains; chain++) {
+        const GmWork *of = &w->selected[chain * w->n + k].work;
+        all.gibbs_sweeps += of->gibbs_sweeps;
+        all.transitions += of->transitions;
+        all.evaluations += of->evaluations;
+    }
+    return all;
+}
+
 void gm_trials_print(FILE *to, const GmTrials *w) { gm_trials_note(to, w, 0, ""); }
 
 // Of a set of unknowns; what is watched is there in both directions, or given back.

@@ -40,6 +40,8 @@ void gm_selected_moved(GmSelected *c, long evaluations, int divergent, int faile
     c->divergent += divergent;
     c->failed += failed;
     c->fails = failed;
+    c->work.transitions++;
+    c->work.evaluations += evaluations;
 }
 
 // What transitions report begins anew; sweeps are counted from `first`, and adapt in so many.
@@ -47,8 +49,13 @@ static void begin_counts(GmTrials *w, int k, long first, long adapts, double tar
 {
     for (int chain = 0; chain < w->chains; chain++) {
         GmSelected *c = &w->selected[chain * w->n + k];
-        *c =
-            (GmSelected){.gradients = c->gradients, .also = c->also, .fails = c->fails, .first = first, .adapts = adapts, .target = target};
+        *c = (GmSelected){.gradients = c->gradients,
+                          .also = c->also,
+                          .fails = c->fails,
+                          .first = first,
+                          .adapts = adapts,
+                          .target = target,
+                          .work = c->work};
     }
     w->trial[k].met_work = 0;
     w->trial[k].met_moves = 0;
@@ -69,7 +76,7 @@ void gm_trial_settle(GmTrials *w, int k, bool nuts, const char *because)
             x->draw[m] = NULL;
         }
         if (nuts) continue;
-        *c = (GmSelected){.adapts = w->warmup};  // what transitions report is 0 where none is made
+        *c = (GmSelected){.adapts = w->warmup, .work = c->work};  // what transitions report is 0 where none is made
         memset(gm_state_array(w->model, w->memory, chain, diagnostics), 0,
                sizeof(double) * (size_t)gm_shape_size(&w->memory->shape[diagnostics]));
     }
@@ -348,6 +355,8 @@ void gm_trial_set_sweep(GmTrials *w, int chain, int k, long sweep)
 void gm_trials_after(GmTrials *w, int chain, long sweep)
 {
     for (int k = 0; w && k < w->n; k++) {
+        GmSelected *c = &w->selected[chain * w->n + k];
+        c->work.gibbs_sweeps += !c->gradients || c->also;
         if (w->trial[k].stage != STAGE_DONE) gm_trial_keep(w, chain, k, sweep, NULL);
         gm_trial_set_sweep(w, chain, k, sweep + 1);
     }

@@ -93,6 +93,8 @@ void gm_trials_note(FILE *to, const GmTrials *w, int chain, const char *before);
 // the unknowns of this diagnostic field, if it belongs to a selection, else NULL
 const char *gm_trials_of_moves(const GmTrials *w, int field, bool *gibbs_between);
 void gm_trials_print(FILE *to, const GmTrials *w);  // of all chains: a line a selection
+// what all chains together have done for a set of unknowns, from the first sweep on; known on the CPU
+GmWork gm_trials_work(const GmTrials *w, int k);
 void gm_trials_save(GmTrials *w, GmSaved *s);
 void gm_trials_close(GmTrials *w);
 

@@ -4,11 +4,15 @@ programs choose for themselves (docs/performance.md).
 
     selection.py [NAME ...] [--seeds 10] [--jobs 2] [--methods auto,gibbs,nuts] [--results FILE] [--long] [--report]
 
-A NAME is a part of the name of a folder of tests/bench/selection, an example or an oracle; without one all are run, in some 3 hours of a
+A NAME is a part of the name of a folder of tests/bench/selection, an example or an oracle; without one all are run, in some 2 hours of a
 core. 4 chains of 1000 sweeps of warm-up and 2000 draws, one thread. Of a run: what was taken, the share of divergent transitions, the
-smaller of bulk and tail effective sizes of the slowest of all columns but lp__ (Vehtari et al. 2021), processor time without summary (the
-best of five, three or two runs, if below 0.05, 1 or 5 s), and R-hat. Of two runs on one core each is slower, not by the same: a job
-a core. A method that does not end in time counts as one with no effective draws.
+smaller of bulk and tail effective sizes of the slowest of all columns but lp__ (Vehtari et al. 2021), R-hat, and what NAME_run.json says of
+its work. A method that does not end in time counts as one with no effective draws.
+
+Times of one and the same run differ by a factor of up to 1.6 on shared machines, so a run is not timed. Its time is what it has done, which
+a seed decides, times what that takes: the start of the program, a Gibbs sweep, an evaluation of the density by NUTS. These three are
+timed (`units`): runs of each method by turns, the best of --times, the median of two seeds. Where NUTS does not end in time its evaluations
+are timed in a default run. At the end stands by how much the times of the default's runs differ from it.
 --long adds a run of 20,000 draws a chain by the method that mixes better. Where its R-hat is below 1.005, and that of a default run below
 1.02, their means must agree to 4.5 Monte Carlo errors: of 2500 means one or two in a hundred reports ring falsely. Results are kept in FILE
 (build/selection.json), so that methods and seeds can be added; a run there is not repeated. Models whose chains may be in different modes
@@ -19,8 +23,8 @@ import concurrent.futures
 import json
 import math
 import os
+import queue
 import re
-import resource
 import subprocess
 import sys
 import tempfile
@@ -71,17 +75,40 @@ def data_of(folder, name, data):
     return data
 
 
+def cores():
+    """One processor of each core: two that share a core slow each other down."""
+    found = {}
+    for c in sorted(os.sched_getaffinity(0)):
+        try:
+            with open("/sys/devices/system/cpu/cpu%d/topology/thread_siblings_list" % c) as f:
+                found.setdefault(f.read().strip(), c)
+        except OSError:
+            found[str(c)] = c
+    return list(found.values())
+
+
+FREE = queue.Queue()       # cores without a run
+
+
 def call(command, folder, timeout):
     """-> user seconds, standard output"""
+    core = FREE.get()
+    try:
+        return call_on(core, command, folder, timeout)
+    finally:
+        FREE.put(core)
+
+
+def call_on(core, command, folder, timeout):
     with tempfile.TemporaryFile("w+") as out:
         child = subprocess.Popen(command, cwd=folder, stdout=out, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL,
-                                 env={**os.environ, "OPENBLAS_NUM_THREADS": "1"})
+                                 env={**os.environ, "OPENBLAS_NUM_THREADS": "1"}, preexec_fn=lambda: os.sched_setaffinity(0, {core}))
         try:
-            for _ in range(int(timeout * 50)):
+            for _ in range(int(timeout * 100)):
                 pid, status, use = os.wait4(child.pid, os.WNOHANG)
                 if pid:
                     break
-                time.sleep(0.02)
+                time.sleep(0.01)
             else:
                 child.kill()
                 os.wait4(child.pid, 0)
@@ -109,29 +136,57 @@ def rows_of(summary):
     return found
 
 
+def command_of(program, data, method, seed):
+    return [program, *data, *RUN, "--seed", str(seed), "--method", method]
+
+
 def measure(program, folder, data, method, seed, timeout):
-    command = [program, *data, *RUN, "--seed", str(seed), "--method", method]
-    try:
-        seconds, _ = call(command + ["--no-summary", "-q"], folder, timeout)
-    except TimeoutError:
-        return {"seconds": timeout, "least": 0.0, "rhat": 9.0, "taken": "-", "divergent": 0.0, "said": [], "means": {}}
-    for _ in range(4 if seconds < 0.05 else 2 if seconds < 1 else 1 if seconds < 5 else 0):
-        seconds = min(seconds, call(command + ["--no-summary", "-q"], folder, timeout)[0])
-    _, text = call(command + ["--summary", "all", "-q"], folder, timeout)
+    with tempfile.TemporaryDirectory() as place:
+        try:
+            seconds, text = call(command_of(program, data, method, seed) + ["--summary", "all", "-q", "-o", place + "/x"], folder, timeout)
+        except TimeoutError:
+            return {"late": timeout, "least": 0.0, "rhat": 9.0, "taken": "-", "divergent": 0.0, "said": [], "means": {}, "work": [0, 0]}
+        with open(place + "/x_run.json") as f:
+            work = json.load(f)["work"]
     rows = rows_of(text)
     said = [l for l in text.splitlines() if l.startswith("Sampler:")]
     diverged = re.search(r"Warning: (\d+) of (\d+) ", text)
     taken = "".join("B" if "after each" in l else "M" if l.startswith("Sampler: NUTS") else "S" for l in said) or "S"
     least = min((min(r[2], r[3]), n) for n, r in rows.items())
-    return {"seconds": max(seconds, 0.004), "least": least[0], "of": least[1], "rhat": max(r[4] for r in rows.values()), "taken": taken,
+    return {"least": least[0], "of": least[1], "rhat": max(r[4] for r in rows.values()), "taken": taken,
             "divergent": int(diverged.group(1)) / int(diverged.group(2)) if diverged else 0.0, "said": said,
-            "means": {n: r[:2] for n, r in rows.items()}}
+            "means": {n: r[:2] for n, r in rows.items()}, "work": [sum(w["gibbs_sweeps"] for w in work), sum(w["evaluations"] for w in work)]}
+
+
+def units(program, folder, data, runs, times, timeout):
+    """Seconds of the start, a Gibbs sweep, an evaluation; and those of the default's first run, by the clock."""
+    quiet = ["--no-summary", "-q"]
+    start = min(call([program, *data, "--device", "cpu", "--warmup", "0", "--samples", "1", "--threads", "1", *quiet], folder, timeout)[0]
+                for _ in range(5))
+    found = {"gibbs": [], "nuts": [], "auto": []}
+    for seed in (1, 2):
+        least = {}
+        for _ in range(times):
+            for method in found:
+                if "late" not in runs["%s %d" % (method, seed)] and (method != "auto" or seed == 1):
+                    seconds = call(command_of(program, data, method, seed) + quiet, folder, 3 * timeout)[0]
+                    least[method] = min(seconds, least.get(method, seconds))
+        for method, seconds in least.items():
+            found[method].append((max(seconds - start, 1e-4), runs["%s %d" % (method, seed)]["work"]))
+    sweep = median([t / work[0] for t, work in found["gibbs"]])
+    evaluations = [max(t - work[0] * sweep, 0.1 * t) / work[1] for t, work in found["nuts"] or found["auto"] if work[1]]
+    evaluation = median(evaluations) if evaluations else 0.0
+    return {"start": start, "sweep": sweep, "evaluation": evaluation, "auto": start + found["auto"][0][0] if found["auto"] else 0.0}
+
+
+def seconds_of(run, unit):
+    return run["late"] if "late" in run else unit["start"] + run["work"][0] * unit["sweep"] + run["work"][1] * unit["evaluation"]
 
 
 def long_run(program, folder, data, runs, seeds, timeout):
     """By the method that mixes better: its R-hat and means."""
     def rate(method):
-        return median([runs["%s %d" % (method, s)]["least"] / runs["%s %d" % (method, s)]["seconds"] for s in seeds])
+        return median([runs["%s %d" % (method, s)]["least"] / seconds_of(runs["%s %d" % (method, s)], runs["units"]) for s in seeds])
     method = max(("gibbs", "nuts"), key=rate)
     _, text = call([program, *data, *RUN, "--samples", "20000", "--seed", "99", "--method", method, "--summary", "all", "-q"], folder,
                    10 * timeout)
@@ -163,16 +218,19 @@ def report(kept, seeds):
           "worst | |\n| --- | --- | --- | --- | --- | --- | --- |")
     middle, worst, bad = [], [], []
     alone = []          # of the better method itself: its worst seed relative to its median
+    timed = []          # of the default's first run: by the clock, relative to what its work says
     right = []          # of seeds that took the better method: relative to its median
     for name in sorted(kept):
         runs = kept[name]
         of = {m: [runs.get("%s %d" % (m, s)) for s in seeds] for m in ("auto", "gibbs", "nuts")}
         of = {m: [r for r in v if r and "least" in r] for m, v in of.items()}
-        if not all(of.values()):
+        if not all(of.values()) or "units" not in runs:
             failed = [r["failed"] for r in runs.values() if r and "failed" in r]
             print("| %s | %s |" % (name, failed[0][:100] if failed else "not run"))
             bad += [name + ": not run"] * bool(failed)
             continue
+        for v in of.values():
+            for r in v: r["seconds"] = seconds_of(r, runs["units"])
         rate = {m: [r["least"] / r["seconds"] for r in v] for m, v in of.items()}
         gibbs, nuts = median(rate["gibbs"]), median(rate["nuts"])
         best = max(gibbs, nuts, 1e-9)
@@ -180,6 +238,7 @@ def report(kept, seeds):
         least, mid = min(rate["auto"]) / best, median(rate["auto"]) / best
         share, flags = max(r["divergent"] for r in of["auto"]), []
         taken = "".join(r["taken"][:1] for r in of["auto"])
+        if runs["units"]["auto"] and of["auto"][0]["least"]: timed.append(runs["units"]["auto"] / of["auto"][0]["seconds"])
         if name not in MODES:
             middle.append(mid)
             worst.append(least)
@@ -199,6 +258,8 @@ def report(kept, seeds):
             geometric(middle), geometric(worst), sum(w < 0.5 for w in worst)))
     print("The better method, always taken and without a trial: the worst seed has %.2f, %d models below 0.5. Where it was taken after a "
           "trial (%d runs), the geometric mean is %.2f." % (geometric(alone), sum(a < 0.5 for a in alone), len(right), geometric(right)))
+    print("Times of the default by the clock, relative to what its work says: %.2f in the geometric mean, %.2f to %.2f." % (
+        geometric(timed), min(timed, default=0), max(timed, default=0)))
     return bad, middle and geometric(middle) >= 0.9 and geometric(worst) >= 0.8
 
 
@@ -210,6 +271,8 @@ def main():
     p.add_argument("--methods", default="auto,gibbs,nuts")
     p.add_argument("--results", default=os.path.join(ROOT, "build/selection.json"))
     p.add_argument("--gmc", default=os.path.join(ROOT, "build/gmc"))
+    p.add_argument("--nuts-timeout", type=float, default=60, help="of runs by NUTS alone")
+    p.add_argument("--times", type=int, default=3)
     p.add_argument("--timeout", type=float, default=200)
     p.add_argument("--again", default="", help="methods whose kept results are forgotten")
     p.add_argument("--long", action="store_true")
@@ -217,6 +280,7 @@ def main():
     o = p.parse_args()
     seeds = range(1, o.seeds + 1)
     kept = json.load(open(o.results)) if os.path.exists(o.results) else {}
+    for core in cores()[:o.jobs]: FREE.put(core)
     folder = os.path.join(os.path.dirname(o.results), "selection")
     os.makedirs(folder, exist_ok=True)
     wanted = [m for m in models() if not o.names or any(n in m[0] for n in o.names)]
@@ -232,10 +296,11 @@ def main():
         (name, where, _, data), key = work
         program = os.path.join(folder, name)
         try:
+            if key == "units": return name, key, units(program, where, data, kept[name], o.times, o.timeout)
             if key == "long":
                 return name, key, long_run(program, where, data, kept[name], seeds, o.timeout)
             method, seed = key.split()
-            return name, key, measure(program, where, data, method, int(seed), o.timeout)
+            return name, key, measure(program, where, data, method, int(seed), o.timeout if method != "nuts" else o.nuts_timeout)
         except (RuntimeError, TimeoutError) as e:
             return name, "failed", {"failed": str(e)}
 
@@ -257,6 +322,8 @@ def main():
             keep([pool.submit(build, m) for m in wanted])
             keep([pool.submit(one, (m, "%s %d" % (method, s))) for s in seeds for m in wanted for method in o.methods.split(",")
                   if "failed" not in kept.get(m[0], {}) and "%s %d" % (method, s) not in kept.get(m[0], {})])
+        with concurrent.futures.ThreadPoolExecutor(max(1, o.jobs // 2)) as pool:
+            keep([pool.submit(one, (m, "units")) for m in wanted if "failed" not in kept[m[0]] and "units" not in kept[m[0]]])
             if o.long:
                 keep([pool.submit(one, (m, "long")) for m in wanted if "failed" not in kept[m[0]] and "long" not in kept[m[0]]])
     bad, good = report({n: r for n, r in kept.items() if any(n == m[0] for m in wanted)}, seeds)
