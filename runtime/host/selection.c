@@ -1,6 +1,6 @@
 // selection.c -- method selection: Gibbs updates, or NUTS with Gibbs updates in between, by a trial in warm-up of W sweeps.
 //
-//   sweep 0 ..... W/12 ......... W/4 .................. 9W/20 ............ 13W/20 ............ 9W/10 ....... W
+//   sweep 0 ..... W/12 ..... W/4, or before .......... 9W/20 ............ 13W/20 ............ 9W/10 ....... W
 //         Gibbs        measured       NUTS adapts             measured            NUTS adapts         checked         where NUTS has won
 //                                                                                 Gibbs, measured again for 3W/20      where Gibbs had too
 //                                                                                 few effective draws for a verdict NUTS, adapts until
@@ -13,11 +13,12 @@
 //
 // What is tried is what would be taken: a NUTS transition, and Gibbs updates after every k-th. Exact conditionals and slices lead out of a
 // narrow part of the distribution, the neck of a funnel, in which all trajectories of the adapted step size diverge; so Gibbs updates
-// follow each transition where any diverged. Elsewhere they have a tenth of the work.
+// follow each transition where any diverged. Elsewhere they have a twentieth of the work.
 //
 // Gibbs updates are exact, and diverging transitions leave out a part of the posterior that the effective sample size does not know of. So
 // NUTS has to be better by a factor, and by a larger one the more diverged. A decision needs 20 effective draws a chain by Gibbs updates,
-// of a window in which a slow chain seems to have one or two however slow it is: with fewer they are measured again. Where they then have
+// of a window in which a slow chain seems to have one or two however slow it is: the window ends when it has them, and with fewer at its
+// end they are measured again. Where they then have
 // less than 4 and NUTS mixes, NUTS is taken at up to twice the cost. Where NUTS is nearly as good, with as few draws by Gibbs updates, it
 // is tried once more. No transition gives more than an independent draw, so a trial ends where even these would not be enough. It also ends
 // where it has cost three quarters of the warm-up by Gibbs updates (twice all of it, where these hardly change an element).

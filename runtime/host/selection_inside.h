@@ -17,10 +17,13 @@ enum {
     MOST_DRAWS = 1000,                           // of these, at most: every second sweep, every third, ... where there would be more
     LEAST_EVALUATIONS = 3,                       // a trajectory that turns back at once has as many
     SHORT_TRAJECTORY = 7,                        // evaluations of one that turns back soon
-    SHARE_OF_GIBBS = 10,        // where nothing diverged, Gibbs updates between transitions take this part of the work at most
+    SHARE_OF_GIBBS = 20,        // where nothing diverged, Gibbs updates between transitions take this part of the work at most
+    SHARE_AT_FIRST = 4,         // and while NUTS adapts in its first trial
     APART = 20,                 // sweeps between two meetings of a trial
     EARLY = 5,                  // sweeps between two looks before the first: it ends if those to the first would cost what it may
     LEAST_TRIAL = 60,           // sweeps, of which half are measured
+    LOOKS = 8,                  // at Gibbs updates, while they are measured: whether there are enough effective draws
+    LEAST_GIBBS = 40,           // sweeps of these that are measured, at least
     PLANNED_AGAIN = 4,          // meetings after which chains in lockstep learn a second time how long their trial is
     MOST_COORDINATES = 200000,  // of the unknowns: NUTS keeps 48 numbers for each
     ENOUGH_A_CHAIN = 20,        // effective draws by Gibbs updates that a verdict needs
@@ -115,15 +118,16 @@ static inline long adapted_at(long warmup) { return warmup * 9 / 10; }
 double gm_trial_cost(const GmTrials *w, Cost c);  // of one chain, where chains in lockstep share what is spent whatever their number
 // rounds: evaluations of the chain of those in lockstep that makes most
 double gm_trial_cost_of_move(const GmTrials *w, int k, double evaluations, double rounds);
-Window gm_trial_gibbs_window(const GmTrials *w, int k);
+Window gm_trial_gibbs_window(const GmTrials *w, int k);  // the first, at most
 Window gm_trial_measured(const GmTrials *w, int k);  // what is measured in a stage; empty where nothing is
 void gm_trial_keep(GmTrials *w, int chain, int k, long sweep, const double *row);
 void gm_trial_add_sizes(GmTrials *w, int k, Method m, long sweeps);
+bool gm_trial_is_enough(GmTrials *w, int k, Method m, long sweeps);
 double gm_trial_a_chain(const GmTrials *w, int k, Method m);  // effective draws of the slowest element
 double gm_trial_a_sweep(const GmTrials *w, int k, Method m);
 Totals gm_trial_totals(const GmTrials *w, int k);
 double gm_trial_with_gibbs(const GmTrials *w, int k, double move);
-long gm_trial_share_of_gibbs(const GmTrials *w, int k, double move, bool all);
+long gm_trial_share_of_gibbs(const GmTrials *w, int k, double move, int part);
 
 // ---- selection_trial.c ----
 

@@ -19,13 +19,12 @@ double gm_trial_cost_of_move(const GmTrials *w, int k, double evaluations, doubl
            gm_trial_cost(w, (Cost){rounds * w->cost[k].evaluation.alone, evaluations * w->cost[k].evaluation.work});
 }
 
-// Where a Gibbs sweep costs more than two short trajectories, fewer are made, half at least: what they take would be much of a run that
-// NUTS wins.
+// It begins earlier where a Gibbs sweep costs more than two short trajectories: what they take would be much of a run that NUTS wins.
 Window gm_trial_gibbs_window(const GmTrials *w, int k)
 {
     const double share =
         clamp(2 * gm_trial_cost_of_move(w, k, SHORT_TRAJECTORY, SHORT_TRAJECTORY) / gm_trial_cost(w, w->cost[k].gibbs), 0.5, 1);
-    return (Window){(long)(share * (double)(w->warmup / 12)), (long)(share * (double)(w->warmup / 4))};
+    return (Window){(long)(share * (double)(w->warmup / 12)), w->warmup / 4};
 }
 
 long gm_trials_warmup(long warmup) { return measured_from(warmup) - warmup / 4; }
@@ -99,6 +98,18 @@ void gm_trial_add_sizes(GmTrials *w, int k, Method m, long sweeps)
     free(of);
 }
 
+// Of what a window has so far, which goes on: whether all chains have enough effective draws for a verdict.
+bool gm_trial_is_enough(GmTrials *w, int k, Method m, long sweeps)
+{
+    const Sizes kept = w->trial[k].sizes[m];
+    const long n = w->watch[k].n[m];
+    gm_trial_add_sizes(w, k, m, sweeps);
+    const bool enough = gm_trial_a_chain(w, k, m) >= ENOUGH_A_CHAIN;
+    w->trial[k].sizes[m] = kept;
+    for (int c = 0; c < w->chains; c++) w->watch[c * w->n + k].n[m] = n;
+    return enough;
+}
+
 // Elements that do not exist stay where they began, in each chain elsewhere; Gibbs updates may also leave one unchanged that NUTS changes.
 static bool counts(const GmTrials *w, int k, int i, Method m)
 {
@@ -157,11 +168,9 @@ double gm_trial_with_gibbs(const GmTrials *w, int k, double move)
     return move + (t->every ? t->cost[GIBBS] / (double)t->every : 0);
 }
 
-// Of how many sweeps one makes the Gibbs updates besides; move: the cost of a NUTS transition. all: as much of them as work allows that is
-// not more than NUTS takes.
-long gm_trial_share_of_gibbs(const GmTrials *w, int k, double move, bool all)
+// Of how many sweeps one makes the Gibbs updates besides, so that these take at most a `part`-th of what NUTS takes; move: the cost of a
+// NUTS transition.
+long gm_trial_share_of_gibbs(const GmTrials *w, int k, double move, int part)
 {
-    const double gibbs = w->trial[k].cost[GIBBS];
-    if (!(move > 0)) return 1;
-    return (long)fmin(all ? fmax(1, ceil(gibbs / move)) : fmax(1, ceil(SHARE_OF_GIBBS * gibbs / move)), 1e9);
+    return move > 0 ? (long)fmin(fmax(1, ceil(part * w->trial[k].cost[GIBBS] / move)), 1e9) : 1;
 }

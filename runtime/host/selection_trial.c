@@ -115,11 +115,11 @@ static bool hardly_moves(const GmTrials *w, int k)
 static void begin_trial(GmTrials *w, int k, long done)
 {
     Trial *t = &w->trial[k];
-    const Window in = gm_trial_measured(w, k);
-    gm_trial_add_sizes(w, k, GIBBS, in.to - in.from);
+    const long sweeps = done - gm_trial_gibbs_window(w, k).from;
+    gm_trial_add_sizes(w, k, GIBBS, sweeps);
     t->cost[GIBBS] = gm_trial_cost(w, w->cost[k].gibbs);
     for (int chain = 0; chain < w->chains; chain++)
-        t->cost[GIBBS] += w->selected[chain * w->n + k].scales / (double)((in.to - in.from) * w->chains);
+        t->cost[GIBBS] += w->selected[chain * w->n + k].scales / (fmax(1, (double)(done - w->warmup / 12)) * w->chains);
     t->hardly = hardly_moves(w, k);
     const double move = gm_trial_cost_of_move(w, k, LEAST_EVALUATIONS, LEAST_EVALUATIONS);
     if (gm_trial_a_sweep(w, k, GIBBS) * move > best * t->cost[GIBBS]) {
@@ -131,7 +131,7 @@ static void begin_trial(GmTrials *w, int k, long done)
     t->from = done;
     t->measured = measured_from(w->warmup);
     t->to = tried_to(w->warmup);
-    t->every = gm_trial_share_of_gibbs(w, k, move, true);
+    t->every = gm_trial_share_of_gibbs(w, k, move, SHARE_AT_FIRST);
     begin_counts(w, k, done, t->measured - done, 0);
 }
 
@@ -156,7 +156,9 @@ static Verdict verdict_of(GmTrials *w, int k, double transitions, double diverge
     t->hardly = hardly_moves(w, k);
     t->only = t->hardly && nuts > around * gibbs;
     if (gm_trial_a_chain(w, k, NUTS_AND_GIBBS) < HARDLY_A_CHAIN) return LOST;  // a walk that is slower than the window, however cheap
-    const bool wins = t->ratio > factor, known = of_gibbs >= ENOUGH_A_CHAIN || t->ratio > clearly * factor || t->stage != STAGE_NUTS;
+    // the error of a number of effective draws goes with its root
+    const double sure = fmin(clearly, sqrt(ENOUGH_A_CHAIN / fmax(of_gibbs, 1)));
+    const bool wins = t->ratio > factor, known = t->ratio > fmax(1, sure) * factor || t->stage != STAGE_NUTS;
     return !wins && !(t->only && t->ratio > at_any_cost) ? LOST : known ? WON : MAY_WIN;
 }
 
@@ -175,7 +177,7 @@ static double affordable(const GmTrials *w, int k) { return (w->trial[k].hardly 
 // transitions.
 static double affordable_again(const GmTrials *w, int k)
 {
-    return w->trial[k].ratio > wanted[0].factor ? 2 * w->trial[k].cost[GIBBS] * (double)w->warmup : affordable(w, k);
+    return w->trial[k].ratio > wanted[0].factor ? fmax(w->trial[k].cost[GIBBS] * (double)w->warmup, affordable(w, k)) : affordable(w, k);
 }
 
 // Whether NUTS that was not selected is tried once more, with more sweeps to adapt: there were too few effective draws for a decision.
@@ -213,7 +215,7 @@ static void begin_measuring(GmTrials *w, int k, double move)
 {
     Trial *t = &w->trial[k];
     const GmSelected *c = &w->selected[k];
-    t->every = gm_trial_share_of_gibbs(w, k, move, c->target > 0);
+    t->every = gm_trial_share_of_gibbs(w, k, move, c->target > 0 ? 1 : SHARE_OF_GIBBS);
     begin_counts(w, k, c->first, c->adapts, c->target);
 }
 
@@ -225,7 +227,7 @@ static void end_measuring(GmTrials *w, int k, long done, long sweeps)
     t->cost[NUTS_AND_GIBBS] = gm_trial_with_gibbs(w, k, all.work / (double)(all.moves + !all.moves));
     t->transitions += all.moves;
     t->divergent += all.divergent;
-    if (all.divergent > 0) t->every = gm_trial_share_of_gibbs(w, k, all.work / (double)(all.moves + !all.moves), true);
+    if (all.divergent > 0) t->every = gm_trial_share_of_gibbs(w, k, all.work / (double)(all.moves + !all.moves), 1);
     decide(w, k, done);
 }
 
@@ -282,11 +284,22 @@ static void check(GmTrials *w, int k)
     Trial *t = &w->trial[k];
     const Totals all = gm_trial_totals(w, k);
     const double share_of = (double)(t->transitions + all.moves), divergent = (double)(t->divergent + all.divergent);
-    if (all.divergent > 0) t->every = gm_trial_share_of_gibbs(w, k, all.work / (double)(all.moves + !all.moves), true);
+    if (all.divergent > 0) t->every = gm_trial_share_of_gibbs(w, k, all.work / (double)(all.moves + !all.moves), 1);
     t->transitions += all.moves;
     t->divergent += all.divergent;
     const bool kept = t->only || t->ratio > factor_for(divergent, share_of, all.stuck);
     gm_trial_settle(w, k, kept, kept ? t->because : "too many transitions diverged after its adaptation");
+}
+
+// While Gibbs updates are measured for the first time.
+static long next_look(const GmTrials *w, int k, long done)
+{
+    const Window in = gm_trial_gibbs_window(w, k);
+    for (int i = 1; i < LOOKS; i++) {
+        const long at = in.from + (in.to - in.from) * i / LOOKS;
+        if (at > done && at >= in.from + LEAST_GIBBS) return at;
+    }
+    return in.to;
 }
 
 // After how many sweeps chains meet next for these unknowns, if `done` are made; LONG_MAX: never.
@@ -297,7 +310,7 @@ static long next_of(const GmTrials *w, int k, long done)
     const long W = w->warmup, at = t->from + ((done - t->from) / apart + 1) * apart;
     switch (t->stage) {
     case STAGE_FIXED: return FIRST_SWEEPS;
-    case STAGE_GIBBS: return gm_trial_gibbs_window(w, k).to;
+    case STAGE_GIBBS: return next_look(w, k, done);
     case STAGE_NUTS: return done < t->measured && t->measured < at ? t->measured : done < t->to && t->to < at ? t->to : at;
     case STAGE_GIBBS_AGAIN: return t->again.to;
     case STAGE_NUTS_AGAIN:
@@ -316,7 +329,9 @@ static void meet(GmTrials *w, int k, long done)
     const Window in = gm_trial_measured(w, k);
     switch (t->stage) {
     case STAGE_FIXED: gm_trial_settle(w, k, true, t->because); break;
-    case STAGE_GIBBS: begin_trial(w, k, done); break;
+    case STAGE_GIBBS:
+        if (done == in.to || gm_trial_is_enough(w, k, GIBBS, done - in.from)) begin_trial(w, k, done);
+        break;
     case STAGE_NUTS: look_at_trial(w, k, done); break;
     case STAGE_GIBBS_AGAIN:
         gm_trial_add_sizes(w, k, GIBBS, in.to - in.from);
