@@ -44,7 +44,8 @@ static const char *name_among(char **given, int n_given)
 {
     for (int k = 0; k < n_given; k++) {
         char *first = gm_format("%s_1.csv", given[k]), *netcdf = gm_format("%s.nc", given[k]);
-        const bool is_name = !gm_ends_in_csv(given[k]) && !gm_is_netcdf(given[k]) && (access(first, F_OK) == 0 || access(netcdf, F_OK) == 0);
+        const bool is_file = gm_ends_in_csv(given[k]) || gm_is_netcdf(given[k]),
+                   is_name = !is_file && (access(first, F_OK) == 0 || access(netcdf, F_OK) == 0);
         free(first);
         free(netcdf);
         if (is_name) return given[k];
