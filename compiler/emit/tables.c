@@ -514,6 +514,7 @@ static void emit_state_field(const Out *o, const Program *p, const Field *f)
     if (v->partial || (v->kind == VAR_LET && v->known.holes)) part(o, ", .partial = 1");
     static const char *const requests[] = {
         [REQUEST_LOG_LIK] = "GM_LOG_LIK", [REQUEST_REPLICATES] = "GM_REPLICATES", [REQUEST_LOG_PRIOR] = "GM_LOG_PRIOR"};
+    if (v->stored != STORED_BY_KIND) part(o, ", .stored = %s", v->stored == STORED_IF_SMALL ? "GM_IF_SMALL" : "GM_IF_ASKED");
     if (v->on_request) part(o, ", .on_request = %s", requests[v->on_request]);
     if (v->part_of) part(o, ", .part_of = %s, .part = %d", state_number(o, p, v->part_of), v->part_at);
     if (*bounds) part(o, ", %s", bounds);

@@ -30,6 +30,9 @@ typedef enum {
     VAR_ELEMENT,    // the element under study while a conditional is worked out
 } VarKind;
 
+// which draws a run stores of itself: as the kind has it; where it has few elements; only if a run asks for it
+typedef enum { STORED_BY_KIND, STORED_IF_SMALL, STORED_IF_ASKED } Stored;
+
 // predicted variables: computed in runs that ask for them
 typedef enum { REQUEST_NONE, REQUEST_LOG_LIK, REQUEST_REPLICATES, REQUEST_LOG_PRIOR } OnRequest;
 
@@ -122,6 +125,7 @@ struct Var {
     // VAR_PATTERN of a description: the sum that its name spells out (plan/describe.c). Else NULL
     const struct Spelled *spelled;
     struct Var *in_place;  // a definition, once the model is centred: this is drawn in its place. Else NULL
+    Stored stored;          // once the model is centred, draws are stored as those of the model as written
     // its elements have distributions of several supports, or one sum: no static support, each `~` brings bounds
     bool mixed;
     struct {         // rewrite/marginal.c, sums.c, trees.c, messages.c, joined.c: unknowns that are summed out

@@ -585,6 +585,7 @@ static int tell(const GmCalibrated *c, const GmModel *model, const GmOptions *o,
 int gm_calibrate(const GmCalibrated *c, const GmModel *model, const GmOptions *o)
 {
     const double begun = gm_seconds();
+    if (o->report && !gm_output_replaces_own(o->report, GM_HTML_BEGIN)) return GM_EXIT_USAGE;
     Work w = {
         .c = c, .o = o, .n = o->sims ? o->sims : SIMS, .draws = o->samples_given ? o->samples : DRAWS, .thin = o->thin_given ? o->thin : 0};
     if (c->fit_all)

@@ -5,6 +5,7 @@
 //
 // One pass over the file, a line at a time, into arrays that double as they fill; columns nobody declared are not kept.
 // Separators: comma, tab or semicolon, whichever the header holds most of. Lines that begin with # are comments, unless they hold a row.
+// A cell in quotes may hold line ends: the row then goes on with the next line of the file.
 #include "../backends/files.h"
 #include "inputs.h"
 #include "messages.h"
@@ -24,6 +25,7 @@ typedef struct CsvColumn {
 
 typedef struct Table {
     GmLines lines;
+    long line;  // where the row begins: lines.number is where it ends
     char separator;
     long n;
     CsvColumn *column;
@@ -48,12 +50,12 @@ static long cut(Table *t, char **cell, long most)
                 *end++ = *at++;
             }
             if (*at != '"') {
-                gm_error("%s: line %ld: a quote is not closed", t->lines.path, t->lines.number);
+                gm_error("%s: line %ld: a quote is not closed", t->lines.path, t->line);
                 return -1;
             }
             for (at++; *at == ' ' || (*at == '\t' && t->separator != '\t');) at++;
             if (*at && *at != t->separator) {
-                gm_error("%s: line %ld: `%.20s` follows a quote that is closed", t->lines.path, t->lines.number, at);
+                gm_error("%s: line %ld: `%.20s` follows a quote that is closed", t->lines.path, t->line, at);
                 return -1;
             }
         } else {
@@ -84,7 +86,7 @@ static bool holds_names(const Table *t)
                 t->n > 1 ? ", ..." : "");
     else
         gm_error("%s: line %ld holds numbers where the names of the columns are expected: add a header line", t->lines.path,
-                 t->lines.number);
+                 t->line);
     return whole;
 }
 
@@ -112,6 +114,28 @@ static bool begins_with_missing(const Table *t, const char *text)
     return t->n > 0 && strncmp(text, mark, n) == 0 && (text[n] == 0 || text[n] == t->separator || text[n] == ' ');
 }
 
+// Whether a row ends within a cell in quotes, of which text begins as it says: at a cell, or within quotes.
+static bool ends_in_quotes(const Table *t, const char *at, bool within)
+{
+    for (;; within = false) {
+        if (within || *at == '"')
+            for (at += !within; *at != '"' || *++at == '"'; at++)
+                if (!*at) return true;
+        while (*at && *at != t->separator) at++;
+        if (!*at++) return false;
+    }
+}
+
+// The lines that a row goes on with. Where the file ends before the quote does, the row is left as it is: cut says so.
+static void join_lines(Table *t)
+{
+    long from = 0;
+    while (ends_in_quotes(t, t->lines.text + from, from > 0)) {
+        from = t->lines.length;
+        if (!gm_lines_more(&t->lines)) return;
+    }
+}
+
 // The next line that is no comment; NULL at the end of the file, or if t->lines.failed. A row that begins with # would be lost without a
 // word.
 static char *next_line(Table *t)
@@ -132,6 +156,7 @@ static char *next_line(Table *t)
         t->lines.failed = true;
         return NULL;
     }
+    t->line = t->lines.number;
     return text;
 }
 
@@ -141,7 +166,7 @@ static bool is_visible(const Table *t, long column, const char *label)
     for (const unsigned char *c = (const unsigned char *)label; *c; c++)
         if (*c < 0x20 || *c == 0x7f) {
             gm_error("%s: line %ld: the name of column %ld holds a control character (%d) behind `%.*s`: remove it", t->lines.path,
-                     t->lines.number, column + 1, *c, (int)((const char *)c - label), label);
+                     t->line, column + 1, *c, (int)((const char *)c - label), label);
             return false;
         }
     return true;
@@ -153,8 +178,9 @@ static bool read_header(Table *t)
         if (!t->lines.failed) gm_error("%s: is empty: a header line with the names of the columns is expected", t->lines.path);
         return false;
     }
+    t->separator = choose_separator(t->lines.text);
+    join_lines(t);
     char *line = t->lines.text;
-    t->separator = choose_separator(line);
     char *whole = gm_copy_text(line);  // cutting works in place: once to count, once to keep
     t->n = cut(t, NULL, 0);
     strcpy(line, whole);
@@ -252,21 +278,46 @@ static bool number_columns(Table *t, int target)
     return good;
 }
 
+// What the header has, where nothing of it is read: maybe names that are written otherwise, or another separator.
+static bool say_unread(const Table *t)
+{
+    const bool blank = t->n == 1 && !*t->column[0].label;
+    if (blank)
+        gm_error("%s: line %ld is empty, where the names of the columns are expected", t->lines.path, t->line);
+    else
+        gm_note("%s: none of its columns is in the model's data: %s%s%s%s", t->lines.path, t->column[0].label, t->n > 1 ? ", " : "",
+            t->n > 1 ? t->column[1].label : "", t->n > 2 ? ", ..." : "");
+    return !blank;
+}
+
 static bool by_label(Table *t)
 {
     for (long i = 0; i < t->n; i++)
         if (!place_column(t, &t->column[i])) return false;
+    if (t->values->n == t->first_value && !say_unread(t)) return false;
     for (int k = t->first_value; k < t->values->n; k++)
         if (t->values->value[k].rank == 2 && !number_columns(t, k)) return false;
     return true;
 }
 
+static bool is_label(const Table *t, long i, const char *label, size_t length)
+{
+    return strlen(t->column[i].label) == length && strncmp(t->column[i].label, label, length) == 0;
+}
+
 static long find_label(const Table *t, const char *label, size_t length)
 {
-    for (long i = 0; i < t->n; i++)
-        if (strlen(t->column[i].label) == length && strncmp(t->column[i].label, label, length) == 0) return i;
-    gm_error("%s: there is no column `%.*s`", t->lines.path, (int)length, label);
-    return -1;
+    long found = -1;
+    for (long i = 0; i < t->n; i++) {
+        if (!is_label(t, i, label, length)) continue;
+        if (found >= 0) {
+            gm_error("%s: column %.*s is there twice", t->lines.path, (int)length, label);
+            return -1;
+        }
+        found = i;
+    }
+    if (found < 0) gm_error("%s: there is no column `%.*s`", t->lines.path, (int)length, label);
+    return found;
 }
 
 // X=table.csv, X=table.csv:a,b, X=table.csv:a-k: columns as the matrix (or, if there is one, the vector) `name`.
@@ -285,12 +336,16 @@ static bool by_choice(Table *t, const char *name, const char *columns)
             t->column[taken].target = target;
             t->column[taken].slot = taken;
         }
+    if (columns && !*columns) {
+        gm_error("%s=%s:: names of columns are expected after the colon", name, t->lines.path);
+        return false;
+    }
     while (columns && *columns) {
         const size_t length = strcspn(columns, ",");
         const char *dash = memchr(columns, '-', length);
         long first = -1, last = -1;
         bool whole = false;  // a label may hold a dash itself
-        for (long i = 0; i < t->n; i++) whole |= strlen(t->column[i].label) == length && strncmp(t->column[i].label, columns, length) == 0;
+        for (long i = 0; i < t->n; i++) whole |= is_label(t, i, columns, length);
         if (dash && !whole) {
             first = find_label(t, columns, (size_t)(dash - columns));
             last = first < 0 ? -1 : find_label(t, dash + 1, length - (size_t)(dash + 1 - columns));
@@ -356,7 +411,7 @@ static bool store_row(Table *t)
         if (is == GM_TEXT_STORED) continue;
         if (is == GM_TEXT_REFUSED || !(gm_parse_number(t->cell[i], &x, &why) || is_truth(v, t->cell[i], &x)) ||
             !gm_store(v->type, v->elements, at, x, &why)) {
-            gm_error("%s: line %ld, column %s: `%.60s` %s", t->lines.path, t->lines.number, c->label, t->cell[i],
+            gm_error("%s: line %ld, column %s: `%.60s` %s", t->lines.path, t->line, c->label, t->cell[i],
                      gm_text_why(v, t->cell[i], why));
             return false;
         }
@@ -378,10 +433,11 @@ static bool read_rows(Table *t)
             if (!store_row(t)) return false;
         }
         blank = 0;
+        join_lines(t);
         const long n = cut(t, t->cell, t->n);
         if (n < 0) return false;
         if (n != t->n) {
-            gm_error("%s: line %ld has %ld cells, the header has %ld", t->lines.path, t->lines.number, n, t->n);
+            gm_error("%s: line %ld has %ld cell%s, the header has %ld", t->lines.path, t->line, n, n == 1 ? "" : "s", t->n);
             return false;
         }
         if (!store_row(t)) return false;

@@ -58,7 +58,7 @@ static GmTextIs text_is(GmValue *v, long at, const json_t *node, const char **wh
 {
     char number[32];
     if (json_is_string(node)) return gm_read_text(v, at, json_string_value(node), why);
-    if (!v->may_be_names) return GM_TEXT_OTHER;
+    if (!v->may_be_names && !gm_dates_are_read()) return GM_TEXT_OTHER;
     if (json_is_integer(node)) snprintf(number, sizeof number, "%lld", (long long)json_integer_value(node));
     else if (json_is_real(node)) snprintf(number, sizeof number, "%.17g", json_real_value(node));
     else if (json_is_boolean(node)) snprintf(number, sizeof number, "%d", json_is_true(node));

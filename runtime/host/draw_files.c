@@ -39,10 +39,43 @@ char *gm_levels_beside(const char *file)
     return n < end && n > 1 && file[n - 1] == '_' ? gm_format("%.*s_levels.json", (int)n - 1, file) : NULL;
 }
 
+// What of several that are given is the NAME of a run, whatever else is called so (the program, maybe).
+static const char *name_among(char **given, int n_given)
+{
+    for (int k = 0; k < n_given; k++) {
+        char *first = gm_format("%s_1.csv", given[k]), *netcdf = gm_format("%s.nc", given[k]);
+        const bool is_file = gm_ends_in_csv(given[k]) || gm_is_netcdf(given[k]),
+                   is_name = !is_file && (access(first, F_OK) == 0 || access(netcdf, F_OK) == 0);
+        free(first);
+        free(netcdf);
+        if (is_name) return given[k];
+    }
+    return NULL;
+}
+
+// Whether the file of a chain is missing before one that is there, up to a hundred on.
+static bool is_gap(const char *command, const char *name, int missing)
+{
+    for (int c = missing + 1; c <= missing + 100; c++) {
+        char *path = gm_format("%s_%d.csv", name, c);
+        const bool there = access(path, F_OK) == 0;
+        if (there) gm_error("%s: %s_%d.csv is missing, and %s is there: draws of all chains are wanted", command, name, missing, path);
+        free(path);
+        if (there) return true;
+    }
+    return false;
+}
+
 char **gm_draw_files(const char *command, char **given, int n_given, int *n)
 {
     char **files = gm_alloc((size_t)n_given + MOST_CHAINS, sizeof *files);
     *n = 0;
+    const char *among = n_given > 1 ? name_among(given, n_given) : NULL;
+    if (among) {
+        gm_error("%s: %s is the NAME of a run: give one NAME, or files", command, among);
+        free(files);
+        return NULL;
+    }
     if (n_given > 1 || gm_ends_in_csv(given[0]) || gm_is_netcdf(given[0])) {
         for (; *n < n_given; ++*n) files[*n] = gm_copy_text(given[*n]);
         return files;
@@ -52,6 +85,11 @@ char **gm_draw_files(const char *command, char **given, int n_given, int *n)
         if (access(path, F_OK) == 0) files[(*n)++] = path;
         else {
             free(path);
+            if (*n > 0 && is_gap(command, given[0], c)) {
+                while (*n > 0) free(files[--*n]);
+                free(files);
+                return NULL;
+            }
             if (*n > 0 || c > 100) break;
         }
     }

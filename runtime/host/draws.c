@@ -44,7 +44,8 @@ static bool can_keep(const GmField *f)
 
 static bool kept_by_default(const GmField *f, const GmShape *s)
 {
-    if (f->on_request) return false;
+    if (f->on_request || f->stored == GM_IF_ASKED) return false;
+    if (f->stored == GM_IF_SMALL) return gm_shape_size(s) <= SMALL;
     switch (f->role) {
     case GM_PARAMETER:
     case GM_PREDICTED: return true;

@@ -36,6 +36,7 @@ enum { GM_NUMBER_ROOM = 40 };
 // Writes x with the fewest digits that read back as the same double, or at most `digits` if that is not 0. Returns the length, at most 24;
 // bytes up to GM_NUMBER_ROOM may change.
 int gm_print_number(char *to, double x, int digits);
+int gm_percent_digits(long part, long all);  // of part in percent of all: two, three of what is rounded to 100
 
 // ---- draw_files.c: finding files of draws by name ----
 

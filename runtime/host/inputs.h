@@ -35,6 +35,7 @@ typedef struct GmLines {
 
 bool gm_lines_open(GmLines *l, const char *path);  // false after one line
 char *gm_lines_next(GmLines *l);                   // l->text; NULL at the end of the file, or if l->failed
+char *gm_lines_more(GmLines *l);                   // the line after it as well, behind \n; NULL as for the next
 void gm_lines_close(GmLines *l);
 
 // ---- mapped.c: files mapped into memory ----
@@ -62,6 +63,7 @@ typedef struct GmValue {
     long n_rows;
     bool may_be_names;      // levels.c: names are read
     long first_number;      // the first element that is a number, where names may be; -1: none so far
+    bool has_dates, has_numbers;  // with --dates: only one of them
     struct GmNames *names;  // elements are places in these names, from 1; NULL: they are numbers
 } GmValue;
 
@@ -125,6 +127,7 @@ bool gm_levels_ask(const GmOptions *o);  // what --levels and --dates say of dat
 void gm_levels_ask_as(const GmLevelSets *sets, const GmModel *m);  // --levels, where these sets are not what is taken without it
 void gm_levels_forget(void);                                       // of both
 void gm_levels_begin(const GmValues *values, GmValue *v);          // before the elements of a new value are read
+bool gm_dates_are_read(void);                                      // --dates
 // Stores a text as an element, if it is a name or a date: else it is for others to read, or refused. Then *why ends the sentence
 // `TEXT ...`.
 GmTextIs gm_read_text(GmValue *v, long at, const char *text, const char **why);

@@ -292,11 +292,28 @@ static const char *unfit(const char *text)
     return NULL;
 }
 
+bool gm_dates_are_read(void) { return as_days; }
+
+// A number among dates could be meant in another unit, or as days from another day. NULL: there is none.
+static const char *date_or_number(GmValue *v, const char *text, bool date)
+{
+    double x;
+    const char *why;
+    const bool number = !date && gm_parse_number(text, &x, &why) && !isnan(x);
+    v->has_dates |= date;
+    v->has_numbers |= number;
+    if (!v->has_dates || !v->has_numbers) return NULL;
+    if (date) return "is a date, and numbers stand above it: all are dates, or none";
+    return number ? "is a number, and dates stand above it: all are dates, or none" : NULL;
+}
+
 GmTextIs gm_read_text(GmValue *v, long at, const char *text, const char **why)
 {
     double x, day;
     const char *not_date = NULL;
-    if (as_days && is_date(text, &day, &not_date)) {
+    const bool date = as_days && is_date(text, &day, &not_date);
+    if (as_days && !not_date && (*why = date_or_number(v, text, date))) return GM_TEXT_REFUSED;
+    if (date) {
         if (v->names) {
             *why = "is a date, and names stand above it: all are names, or none";
             return GM_TEXT_REFUSED;

@@ -63,10 +63,11 @@ static bool append(GmLines *l, const char *from, size_t n)
     return true;
 }
 
-char *gm_lines_next(GmLines *l)
+// The next line, behind what is there; NULL at the end of the file, or after a message.
+static char *read_line(GmLines *l)
 {
+    const long before = l->length;
     l->number++;
-    l->length = 0;
     l->ended = false;
     if (!append(l, "", 0)) return NULL;
     while (!l->ended && (l->at < l->n || refill(l))) {
@@ -88,5 +89,17 @@ char *gm_lines_next(GmLines *l)
         l->after_return = l->ended && from[k] == '\r';
         l->at += k + l->ended;
     }
-    return l->failed || (l->length == 0 && !l->ended) ? NULL : l->text;
+    return l->failed || (l->length == before && !l->ended) ? NULL : l->text;
+}
+
+char *gm_lines_next(GmLines *l)
+{
+    l->length = 0;
+    return read_line(l);
+}
+
+char *gm_lines_more(GmLines *l)
+{
+    if (!l->ended || !append(l, "\n", 1)) return NULL;
+    return read_line(l);
 }

@@ -64,6 +64,9 @@ typedef struct GmShape {  // of a field, once the sizes are known: gm_field_shap
 
 #define BOUNDED(least, most) .bounded = 1, .lower = least, .upper = most
 
+// Which draws are stored where no --params says so: as the role has it, those of at most 100 elements, none.
+typedef enum { GM_BY_ROLE, GM_IF_SMALL, GM_IF_ASKED } GmStoredIf;
+
 typedef struct GmField {
     const char *name;
     GmType type;
@@ -84,6 +87,7 @@ typedef struct GmField {
     // state: not all elements are drawn: `derive` computes the others, or sets them to NaN if they do not exist
     int partial;
     int on_request;  // state: a GmRequest, without which it has no elements and is not computed; 0: always there
+    GmStoredIf stored;  // state: what the compiler draws or computes otherwise than it is written is stored as it is written
     int bounded;     // the bounds are these numbers; 0: there are none, or data_shape and state_shape compute them
     double lower, upper;
     int by_start;  // state: expectations of latents, for modes: their values are lost while another start runs

@@ -59,6 +59,8 @@ static uint64_t rounded(uint64_t significand, int *exponent, int most)
     return significand;
 }
 
+int gm_percent_digits(long part, long all) { return 100 * (double)part >= 99.5 * (double)all ? 3 : 2; }
+
 int gm_print_number(char *to, double x, int digits)
 {
     char *const begin = to;

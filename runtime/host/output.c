@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -30,6 +31,20 @@ bool gm_output_open(GmFile *f, const char *path, bool goes_on)
 {
     make_folders(path);
     return !refused(path, goes_on ? gm_file_create_next(f, path) : gm_file_create(f, path));
+}
+
+bool gm_output_replaces_own(const char *path, const char *begin)
+{
+    struct stat info;
+    if (refused(path, gm_file_refused(path))) return false;
+    char text[64] = "";
+    const size_t length = strlen(begin);
+    if (stat(path, &info) != 0 || !S_ISREG(info.st_mode) || info.st_size == 0) return true;
+    FILE *file = fopen(path, "r");
+    const bool own = file && fread(text, 1, length, file) == length && strncasecmp(text, begin, length) == 0;
+    if (file) fclose(file);
+    if (!own) gm_error("%s is there already, and is something else than is to be written: give another name", path);
+    return own;
 }
 
 bool gm_output_done(GmFile *f)

@@ -27,6 +27,8 @@ void gm_progress_close(GmProgress *p);
 
 // goes_on: under a temporary name that the next run knows (gm_file_create_next). false after a message: it cannot be written
 bool gm_output_open(GmFile *f, const char *path, bool goes_on);
+// Whether this name is free, or of a file that begins so, as one of an earlier call does (at most 60 bytes); false after a message.
+bool gm_output_replaces_own(const char *path, const char *begin);
 bool gm_output_done(GmFile *f);  // renames it to its name; false after a message: it cannot be written. Closes `f` in any case
 void gm_json_text(FILE *to, const char *text);  // between quotes of JSON
 // The status to exit with: what was printed is all there, or that is said, and the status is not 0.

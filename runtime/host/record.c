@@ -412,24 +412,30 @@ static bool same_data(const json_t *earlier, const char *path)
     return true;
 }
 
-bool gm_rerun_open(GmRecord *r, int *argc, char ***argv)
+// The record that is meant: a file, or NAME of NAME_run.json. The caller frees it.
+static char *record_of(const char *given)
+{
+    char *usual = gm_format("%s_run.json", given);
+    if (access(given, F_OK) == 0 || access(usual, F_OK) != 0) {
+        free(usual);
+        return gm_copy_text(given);
+    }
+    return usual;
+}
+
+static bool same_model(const json_t *earlier, const GmModel *model, const char *path)
+{
+    const char *name = text_of(earlier, "model");
+    if (!*name || strcmp(name, model->name) == 0) return true;
+    gm_error("rerun: %s: the run was of the model %s, and this program is of %s", path, name, model->name);
+    return false;
+}
+
+// The command line of the run, then what is given behind the record; without a name among that, files of a name beside the record's.
+static void same_command(GmRecord *r, const char *path, int *argc, char ***argv)
 {
     static const char ending[] = "_run.json";
-    const char *path = *argc > 2 ? (*argv)[2] : NULL;
-    if (!path || *path == '-') {
-        gm_error("rerun: which run? %s rerun NAME_run.json [-o NAME] [options]", (*argv)[0]);
-        return false;
-    }
-    json_error_t error;
-    r->earlier = json_load_file(path, 0, &error);
     const json_t *arguments = json_object_get(r->earlier, "arguments");
-    if (!r->earlier || !json_is_array(arguments) || !json_is_array(json_object_get(r->earlier, "draws"))) {
-        if (access(path, R_OK) != 0) gm_error("rerun: %s: cannot be read: %s", path, strerror(errno));
-        else gm_error("rerun: %s: it is no record of a run, as -o NAME writes it to NAME_run.json", path);
-        return false;
-    }
-    gm_file_is_read(path);
-    if (!same_data(r->earlier, path)) return false;
     const int n = (int)json_array_size(arguments);
     bool named = false;
     r->again = gm_alloc((size_t)(n + *argc + 3), sizeof *r->again);
@@ -451,7 +457,26 @@ bool gm_rerun_open(GmRecord *r, int *argc, char ***argv)
     }
     *argc = at;
     *argv = r->again;
-    return true;
+}
+
+bool gm_rerun_open(GmRecord *r, const GmModel *model, int *argc, char ***argv)
+{
+    const char *given = *argc > 2 ? (*argv)[2] : NULL;
+    if (!given || *given == '-') {
+        gm_error("rerun: which run? %s rerun NAME_run.json [-o NAME] [options]", (*argv)[0]);
+        return false;
+    }
+    json_error_t error;
+    char *path = record_of(given);
+    r->earlier = json_load_file(path, 0, &error);
+    const bool is_record = json_is_array(json_object_get(r->earlier, "arguments")) && json_is_array(json_object_get(r->earlier, "draws"));
+    if (!is_record && access(path, R_OK) != 0) gm_error("rerun: %s: cannot be read: %s", path, strerror(errno));
+    else if (!is_record) gm_error("rerun: %s: it is no record of a run, as -o NAME writes it to NAME_run.json", path);
+    else gm_file_is_read(path);
+    const bool good = is_record && same_model(r->earlier, model, path) && same_data(r->earlier, path);
+    if (good) same_command(r, path, argc, argv);
+    free(path);
+    return good;
 }
 
 bool gm_rerun_same(const GmRecord *r)

@@ -96,7 +96,7 @@ int gm_fit(const GmModel *model, int argc, char **argv)
     if (argc > 1 && strcmp(argv[1], "predict") == 0) return gm_printed(gm_predict(model, argc - 1, argv + 1));
     int status = gm_about_draws(model, argc, argv);
     if (status >= 0) return gm_printed(status);
-    if (argc > 1 && strcmp(argv[1], "rerun") == 0 && !gm_rerun_open(&fit.record, &argc, &argv)) {
+    if (argc > 1 && strcmp(argv[1], "rerun") == 0 && !gm_rerun_open(&fit.record, model, &argc, &argv)) {
         gm_record_close(&fit.record);
         return GM_EXIT_USAGE;
     }

@@ -73,8 +73,9 @@ typedef struct GmRecorded {  // what is written of a run
     long sweeps;
 } GmRecorded;
 
-// `rerun NAME_run.json ...`: the command line becomes that of the run. false after a message: the data are others, or it is no record.
-bool gm_rerun_open(GmRecord *r, int *argc, char ***argv);
+// `rerun NAME_run.json ...`, or `rerun NAME ...`: the command line becomes that of the run. false after a message: the data are others, or
+// the model is, or it is no record.
+bool gm_rerun_open(GmRecord *r, const GmModel *model, int *argc, char ***argv);
 void gm_record_open(GmRecord *r, const GmOptions *o, int argc, char **argv);  // files are hashed from here on
 void gm_record_head(GmRecord *r, FILE *to);  // comments: when the run began, and each file that it has read; r may be NULL
 // NAME_run.json, once the files of draws have their names. false after a message.

@@ -215,8 +215,8 @@ static void print_move_warnings(FILE *to, const GmDraws *d, const GmModel *model
         bool between = false;
         const char *chosen = gm_trials_of_moves(d->selected, d->column[k].field, &between);
         if (divergent > 0) {
-            fprintf(to, "Warning: %ld of %ld NUTS transitions (%.2g %%) of %s were divergent. ", divergent, all,
-                    100 * (double)divergent / (double)all, chosen ? chosen : of);
+            fprintf(to, "Warning: %ld of %ld NUTS transitions (%.*g %%) of %s were divergent. ", divergent, all,
+                    gm_percent_digits(divergent, all), 100 * (double)divergent / (double)all, chosen ? chosen : of);
             if (between)
                 fprintf(to, "Gibbs sweeps in between still reach these regions, so estimates are not necessarily biased: see R-hat "
                             "and tail effective sample sizes, or run with --method gibbs.\n");
@@ -228,9 +228,9 @@ static void print_move_warnings(FILE *to, const GmDraws *d, const GmModel *model
         }
         if (deepest > 0)
             fprintf(to,
-                    "Warning: %ld of %ld NUTS transitions (%.2g %%) of %s reached the maximum tree depth: they are slow, not wrong; "
+                    "Warning: %ld of %ld NUTS transitions (%.*g %%) of %s reached the maximum tree depth: they are slow, not wrong; "
                     "rescale the unknowns%s.\n",
-                    deepest, all, 100 * (double)deepest / (double)all, chosen ? chosen : of,
+                    deepest, all, gm_percent_digits(deepest, all), 100 * (double)deepest / (double)all, chosen ? chosen : of,
                     most < NUTS_DEPTH ? ", or allow longer trajectories (--max-treedepth)" : "");
         if (slow > 0)
             fprintf(to,

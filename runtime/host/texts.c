@@ -24,6 +24,7 @@ static struct {
     Packed (*open_number)(int, const char *);
     int (*read)(Packed, void *, unsigned);
     int (*close)(Packed);
+    unsigned long (*crc)(unsigned long, const unsigned char *, unsigned);
 } zlib;
 
 static bool find_zlib(const char *path)
@@ -33,14 +34,33 @@ static bool find_zlib(const char *path)
     if (zlib.read) return true;
     void *library = gm_library_open(sonames, NULL, "GM_ZLIB", "", why, sizeof why);
     if (library && gm_library_symbol(library, "gzopen", &zlib.open) && gm_library_symbol(library, "gzdopen", &zlib.open_number) &&
-        gm_library_symbol(library, "gzclose", &zlib.close) && gm_library_symbol(library, "gzread", &zlib.read))
+        gm_library_symbol(library, "gzclose", &zlib.close) && gm_library_symbol(library, "crc32", &zlib.crc) &&
+        gm_library_symbol(library, "gzread", &zlib.read))
         return true;
     gm_error("%s: is packed, and zlib is not found (apt-get install zlib1g, or gunzip the file)", path);
     return false;
 }
 
+// A packed file ends with the check sum and the length of what was packed last. What stands behind that zlib would leave out in silence.
+static bool ends_packed(FILE *packed, FILE *text)
+{
+    unsigned char end[8], block[1 << 16];
+    const int first = fseek(packed, 0, SEEK_SET) == 0 ? getc(packed) : EOF, second = getc(packed);
+    if (first != 0x1f || second != 0x8b) return true;  // it is not packed, whatever its name says
+    if (fseek(packed, -8, SEEK_END) != 0 || fread(end, 1, sizeof end, packed) != sizeof end) return false;
+    unsigned long sum = 0, is = 0;
+    long length = 0;
+    for (int k = 3; k >= 0; k--) sum = sum << 8 | end[k];
+    for (int k = 7; k >= 4; k--) length = length << 8 | end[k];
+    if (fseek(text, 0, SEEK_END) != 0) return false;
+    const long whole = ftell(text), more = (whole - length) & 0xffffffff;  // the length is that modulo 2^32
+    if (more > whole || fseek(text, whole < 0x100000000 ? more : 0, SEEK_SET) != 0) return false;
+    for (size_t n; (n = fread(block, 1, sizeof block, text)) > 0;) is = zlib.crc(is, block, (unsigned)n);
+    return is == sum || whole >= 0x100000000;
+}
+
 // Unpacks the whole file, into one without a name, so that what is damaged is found before any of it is used.
-static FILE *unpack(Packed from, const char *path)
+static FILE *unpack(Packed from, FILE *packed, const char *path)
 {
     char block[1 << 16];
     if (!from) {
@@ -54,11 +74,16 @@ static FILE *unpack(Packed from, const char *path)
     written = written && fflush(file) == 0;
     const int why = errno;
     const bool damaged = zlib.close(from) != 0 || got < 0;
-    if (written && !damaged) {
+    const bool ends = !written || damaged || !packed || ends_packed(packed, file);
+    if (written) rewind(file);
+    const int first = written ? getc(file) : EOF, second = first == 0x1f ? getc(file) : EOF;
+    if (written && !damaged && ends && second != 0x8b) {
         rewind(file);
         return file;
     }
-    if (written) gm_error("%s: is damaged: gunzip cannot unpack it", path);
+    if (second == 0x8b) gm_error("%s: is packed more than once: unpack it by gunzip first", path);
+    else if (!ends) gm_error("%s: is packed, and something else stands behind what is packed", path);
+    else if (written) gm_error("%s: is damaged: gunzip cannot unpack it", path);
     else gm_error("%s: cannot be unpacked: %s", path, strerror(why));
     if (file) fclose(file);
     return NULL;
@@ -66,9 +91,13 @@ static FILE *unpack(Packed from, const char *path)
 
 static FILE *open_packed(const char *path)
 {
+    struct stat info;
     if (!find_zlib(path)) return NULL;
+    FILE *packed = stat(path, &info) == 0 && S_ISREG(info.st_mode) ? fopen(path, "rb") : NULL;
     errno = 0;
-    return unpack(zlib.open(path, "rb"), path);
+    FILE *text = unpack(zlib.open(path, "rb"), packed, path);
+    if (packed) fclose(packed);
+    return text;
 }
 
 // Standard input, a pipe or a file whose name does not say that it is packed: its first byte does, which begins no text.
@@ -88,7 +117,7 @@ static FILE *unpacked(FILE *file, const char *path)
     errno = written ? 0 : errno;
     const int from = written ? dup(fileno(whole)) : -1;
     if (from >= 0) lseek(from, 0, SEEK_SET);
-    FILE *text = unpack(from < 0 ? NULL : zlib.open_number(from, "rb"), path);
+    FILE *text = unpack(from < 0 ? NULL : zlib.open_number(from, "rb"), whole, path);
     if (whole) fclose(whole);
     fclose(file);
     return text;

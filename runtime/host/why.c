@@ -235,7 +235,8 @@ bool gm_why_open(GmWhy *w, const GmModel *model, GmOptions *o)
         gm_error(w->field < 0 ? "why: the model has no unknown `%s`" : "why: %s is computed from unknowns: no update draws it", w->name);
         return false;
     }
-    if (!o->why_draws) return true;
+    if (!o->why_draws && !o->seed_given) gm_error("why: --draws DRAWS is missing, or --seed N of the run");
+    if (!o->why_draws) return o->seed_given;
     const bool is_file = gm_ends_in_csv(o->why_draws) || gm_is_netcdf(o->why_draws);
     char *path = is_file ? gm_copy_text(o->why_draws) : gm_format("%s_%d.csv", o->why_draws, o->why_chain);
     char *netcdf = gm_format("%s.nc", o->why_draws);
@@ -245,6 +246,10 @@ bool gm_why_open(GmWhy *w, const GmModel *model, GmOptions *o)
     } else free(netcdf);
     GmStored s;
     bool good = gm_stored_open(&s, model, &path, 1);
+    if (good && s.by_gmc && !s.model) {
+        gm_error("why: %s: these are no draws of this program's model, %s", path, model->source);
+        good = false;
+    }
     if (good && s.draws < o->why_draw) {
         gm_error("why: %s has %ld draws: --draw %ld is none of them", path, s.draws, o->why_draw);
         good = false;
@@ -323,8 +328,8 @@ static void refuse_element(const GmWhy *w, const GmField *field, const GmShape *
     char *shape = gm_shape_text(s->rank, s->dim);
     char *first = s->rank && gm_shape_size(s) ? gm_labelled_name(levels, field, s, 0) : gm_copy_text(w->name);
     if (s->rank == 0) gm_error("why: %s is one number, without elements", w->name);
-    else if (w->by_number && w->rank == 0) gm_error("why: %s is %s: of which element? '%s', for instance", w->name, shape, first);
-    else gm_error("why: %s is %s: it has no element `%s`; the first is '%s'", w->name, shape, w->asked, first);
+    else if (w->by_number && w->rank == 0) gm_error("why: %s has size %s: of which element? '%s', for instance", w->name, shape, first);
+    else gm_error("why: %s has size %s: it has no element `%s`; the first is '%s'", w->name, shape, w->asked, first);
     free(first);
     free(shape);
 }

@@ -231,6 +231,13 @@ def misuse():
     make("shorter", rows, {"y": [1.0, 2.0, 0.5, 3.0], "u": [1.0, 2.0, 0.5, 3.0]}, "--log-lik", "--no-summary")
     refused("loo", "mixture", said="have no log-likelihoods")
     refused("compare", "line", "mixture", said="compare: mixture: the draws have no log-likelihoods")
+    os.makedirs(os.path.join(work, "gap"), exist_ok=True)
+    for k in (1, 3): shutil.copy(os.path.join(work, "line_%d.csv" % k), os.path.join(work, "gap"))
+    for command in ("loo", "summary", "diagnose"):
+        refused(command, "gap/line", said="gap/line_2.csv is missing, and gap/line_3.csv is there")
+        refused(command, "line", "level", said="line is the NAME of a run: give one NAME, or files")
+    for command, option in (("loo", "--pointwise"), ("report", "-o")):
+        refused(command, "line", option, "two_1.csv", said="two_1.csv is there already, and is something else")
     refused("loo", "nosuch", said="there are no draws nosuch_1.csv")
     refused("loo", said="no draws are given")
     for command in ("loo", "summary", "diagnose"):

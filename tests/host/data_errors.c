@@ -111,13 +111,17 @@ static void tables(void)
     } bad[] = {
         {"", "t.csv: is empty"},
         {"y\n1\n2\n", "t.csv: y has size 2, but should have 5"},
-        {"y,z\n1,2\n3\n", "t.csv: line 3 has 1 cells, the header has 2"},
+        {"y,z\n1,2\n3\n", "t.csv: line 3 has 1 cell, the header has 2"},
         {"y,z\n1,2,3\n", "t.csv: line 2 has 3 cells, the header has 2"},
         {"y\n1\ntwo\n", "t.csv: line 3, column y: `two` is not a number"},
         {"y\n1\n1e999\n", "t.csv: line 3, column y: `1e999` is too large for a double"},
         {"y\n1\n0x10\n", "`0x10` is not a number"},
         {"y,y\n1,2\n", "y is given twice"},
         {"y,z\n1,\"2\n", "line 2: a quote is not closed"},
+        {"y,z\n1,\"2\n3,4\n5,6\n", "line 2: a quote is not closed"},
+        {"y,z\n1,\"2\n\n\"\ntwo,3\n", "line 5, column y: `two` is not a number"},
+        {"\n1\n2\n", "t.csv: line 1 is empty, where the names of the columns are expected"},
+        {"y|z\n1|2\n", "t.csv: none of its columns is in the model's data: y|z"},
         {"y\n1\n2\n300\n4\n5\n", "t.csv: y[3] = 300 is above its upper bound 100"},
         {"y\n", "t.csv: y has size 0, but should have 5"},
     };
@@ -134,6 +138,10 @@ static void tables(void)
     refused("gw.json t.csv", "column X.1 is there twice");
     put_text("t.csv", "a,b\n1,2\n");
     refused("gw.json X=t.csv:a,c", "t.csv: there is no column `c`");
+    refused("gw.json X=t.csv:", "names of columns are expected after the colon");
+    put_text("t.csv", "a,b,a\n1,2,3\n");
+    refused("gw.json X=t.csv:b,a", "column a is there twice");
+    put_text("t.csv", "a,b\n1,2\n");
     refused("gw.json X=t.csv:b-a", "the first column stands after the last");
     refused("gw.json X=t.csv:a,a", "column a is chosen twice");
     refused("gw.json Z=t.csv", "the model's data has no Z");

@@ -142,7 +142,10 @@ static void tables(void)
     put_text("from_zero.csv", "X.1,X.0,group,y,X.old,Y.1\n2,1,1,1.5,,\n4,3,2,3,,\n6,5,1,-0.5,,\n8,7,2,4,,\n10,9,2,5,,\n");
     put_text("years.csv", "1990,1991\n1,2\n3,4\n5,6\n7,8\n9,10\n");
     put_text("quoted.csv", "\"group\" ,y\n\"1\" ,1.5\n2,3\n1,-0.5\n# 1, of 2, comments\n# remark\n2,4\n2,5\n#\n");
+    put_text("lines.csv", "group,note,y\r\n1,\"two\r\nlines, \"\"quoted\"\"\",1.5\r\n2,5\" pipe,3\r\n1,\"\n# no comment\n\n\",-0.5\r\n"
+                          "2,\"\"\"\n\"\"\",4\r\n2,,5\r\n");
     same_data("Xw.json returns.csv");
+    same_data("Xw.json lines.csv");
     same_data("w.json from_zero.csv");
     same_data("w.json gy.csv X=years.csv");
     same_data("Xw.json quoted.csv");

@@ -190,6 +190,8 @@ def ranks(name):
 
 said = said_by(schools, "calibrate", data, "--sims", "300", "--seed", "2", "--threads", "1", "-o", "one", "--overwrite", "--report",
            "page.html")
+check("is there already, and is something else" in said_by(schools, "calibrate", data, "--report", data, status=2) and
+      open(data).read().startswith("{"), "no page is written in the place of another file")
 check("calibration passed" in said and "of its sds" in said, "eight schools pass, and the power is said", said)
 run(schools, "calibrate", data, "--sims", "300", "--seed", "2", "--threads", "2", "-o", "two", "--overwrite", "-q")
 check(ranks("one") == ranks("two"), "ranks do not depend on how many simulations run at once")

@@ -210,6 +210,12 @@ same("no lower bound", bare, ["n.csv"], [write("c.csv", table(["county", "x", "y
 same("no lower bound, by number", bare, ["c.csv"], ["c.csv", "J=2"])
 none = program("none", RADON.replace("<lower=1, upper=J>", ""))
 check("follow from what it bounds, as in int<lower=1, upper=J> g[N]" in fit(none, "c.csv")[2], "how a size would follow is said")
+for first, then in (("7", "2024-03-01"), ("2024-03-01", "7")):
+    refused("a number and dates", "`%s` is a %s, and %s stand above it: all are dates, or none" % (
+        (then,) + (("date", "numbers") if first == "7" else ("number", "dates"))), radon, "--dates", "2024-01-01",
+        write("mixed.csv", table(["county", "x", "y"], [("a", first, 1), ("b", then, 2)])))
+refused("a number below dates in an object", "x[2] = 4 is a number, and dates stand above it", radon, "--dates", "2024-01-01",
+        write("mixed.json", '{"county": ["a", "b"], "x": ["2024-01-03", 4], "y": [1, 2]}'))
 refused("a date that is none", "`2023-02-29` is no day of the calendar", radon, "--dates", "2024-01-01",
         write("bad.csv", table(("county", "x", "y"), [(1, "2023-02-29", 1)])))
 sys.exit(failures() > 0)

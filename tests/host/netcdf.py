@@ -2,6 +2,7 @@
 
     netcdf.py GMC FOLDER"""
 import glob
+import importlib.util
 import os
 import random
 import signal
@@ -14,6 +15,7 @@ import numpy as np
 
 warnings.simplefilter("ignore")
 import arviz as az  # noqa: E402
+import xarray  # noqa: E402
 from programs import by_chain, check, failures, program  # noqa: E402
 
 gmc, work = sys.argv[1:3]
@@ -53,6 +55,12 @@ check(done.returncode == 0, "both formats", done)
 table, tree = by_chain("draws"), az.from_netcdf("draws.nc")
 check(sorted(tree.groups()) == ["constant_data", "log_likelihood", "observed_data", "posterior", "posterior_predictive", "sample_stats"],
       "groups", tree.groups())
+zarr = xarray.open_datatree("draws.nc", engine="h5netcdf")
+if importlib.util.find_spec("zarr"):  # the store of docs/fit.md; without the package zarr, the file as it would be read for one
+    zarr.to_zarr("draws.zarr", mode="w")
+    zarr = xarray.open_datatree("draws.zarr", engine="zarr")
+zarr = az.InferenceData.from_datatree(zarr)
+check(sorted(zarr.groups()) == sorted(tree.groups()) and all(zarr[g].equals(tree[g]) for g in tree.groups()), "Zarr", zarr.groups())
 p = tree.posterior
 check(list(p.J.values) == sorted(NAMES) and p.a.dims == ("chain", "draw", "J") and p.w.dims == ("chain", "draw", "J", "w_dim_1"),
       "dimensions", p)

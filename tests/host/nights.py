@@ -476,6 +476,10 @@ status, text = rerun("nuts", "r_plain_run.json", "-q", "--no-summary", "-o", "r_
 check(status == 1 and "2 of 2 chains are others" in text, "other draws are told:", status, text)
 
 
+status, text = rerun("nuts", "r_plain", "-q", "--no-summary", "-o", "r_by_name")
+check(status == 0, "a run by its NAME", status, text)
+
+
 def not_again(what, says, *args):
     before = there()
     status, text = rerun("nuts", *args)
@@ -488,6 +492,8 @@ not_again("no file", "cannot be read", "nothing_run.json")
 not_again("another file", "it is no record", table)
 shutil.copy(table, "kept.json")
 write(table, read(table) + "\n")
+write("named.json", read("r_plain_run.json").replace('"model": "', '"model": "other_'))
+not_again("a run of another model", "this program is of", "named.json", "-o", "r_named")
 not_again("data that have changed", "it is not the file that the run has read", "r_plain_run.json", "-o", "r_changed")
 os.remove(table)
 not_again("data that are not there", "cannot be read", "r_plain_run.json", "-o", "r_changed")

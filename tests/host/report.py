@@ -256,6 +256,9 @@ def faults():
     check(0 < marked <= 300 and len(dots) > 3 * 300 and "tau, log scale" in page.source,
           "divergent draws are marked, a scale of many magnitudes by its logarithm")
 
+    write("all", [[r[:5] + [1] + r[6:] for r in rows] for rows in funnel], HMC + ["tau", "theta.1", "z"])
+    check("1600 of 1600 transitions (100 %) were divergent" in report("all").text(), "all of them are 100 %")
+
     modes = [[hmc(rng) + [m + rng.gauss(0, 0.3) for m in order] for _ in range(200)] for order in ([-3, 0, 4], [4, 0, -3], [0, -3, 4],
             [-3, 0, 4])]
     write("labels", modes, HMC + ["mu.1", "mu.2", "mu.3"])

@@ -10,6 +10,8 @@
 // The density of the model as written, by z, is that by x times the product of all c. Their logarithms are in g->written: lp__ and modes
 // include them, updates do not.
 //
+// x is a latent if some z is one. Draws are stored as those of the model as written: z of a `latent` block only if a run asks for it.
+//
 // Needs: build done.     Gives: x as an unknown, z as a definition.     Keeps: everything else.
 // Conditions: those of innovations.c, with z and x one to one. c contains an unknown, or x is a recursion. c is positive. Neither c nor the
 // rest contains data, since `--new` computes definitions again from other data. One statement draws all of z, from a family with a centre
@@ -195,8 +197,8 @@ static bool has_equation(const Graph *g)
 static bool may_be_definition(Centred *c, const Var *z)
 {
     Graph *g = c->g;
-    if (z->kind != VAR_PARAMETER || !z->decl || z->decl->lower || z->decl->upper || z->decl->init || z->sites || bounds_mention(g, z) ||
-        has_equation(g))
+    if ((z->kind != VAR_PARAMETER && z->kind != VAR_LATENT) || !z->decl || z->decl->lower || z->decl->upper || z->decl->init || z->sites ||
+        bounds_mention(g, z) || has_equation(g))
         return false;
     for (const Series *s = g->series; s; s = s->next)
         if (s->var[0] != c->x && series_reads(s, z)) return false;
@@ -362,14 +364,22 @@ static void take_out(Graph *g, Factor *f)
     if (g->last_factor == &f->next) g->last_factor = at;
 }
 
-static void make_unknown(Graph *g, Var *x)
+static void make_unknown(Graph *g, Var *x, bool latent)
 {
     Series **s = &g->series;
     while (*s && *s != x->series) s = &(*s)->next;
     if (*s) *s = (*s)->next;
     x->series = NULL;
     x->sites = NULL;
-    x->kind = VAR_PARAMETER;
+    x->kind = latent ? VAR_LATENT : VAR_PARAMETER;
+    if (latent) x->stored = STORED_IF_SMALL;
+}
+
+static bool any_latent(const Centred *c)
+{
+    bool any = false;
+    for (int i = 0; i < c->nz; i++) any |= c->z[i]->kind == VAR_LATENT;
+    return any;
 }
 
 static void change(Centred *c)
@@ -379,7 +389,7 @@ static void change(Centred *c)
     InnovationChange of;
     all_factors(c, true);
     definitions_by_x(c);
-    make_unknown(g, c->x);
+    make_unknown(g, c->x, any_latent(c));
     Factor *last = c->prior[0];
     for (int k = 0; innovation_change(c->in, k, &loops, &of); k++) {
         draw_x(c, &loops, &of, &last);
@@ -387,6 +397,7 @@ static void change(Centred *c)
     }
     for (int i = 0; i < c->nz; i++) {
         take_out(g, c->prior[i]);
+        if (c->z[i]->kind == VAR_LATENT) c->z[i]->stored = STORED_IF_ASKED;
         c->z[i]->kind = VAR_PREDICTED;
         c->z[i]->in_place = c->x;
     }

@@ -302,9 +302,10 @@ static void put_number(FILE *to, double x, char after)
 
 static int write_pointwise(const GmLoo *l, const char *path)
 {
+    static const char head[] = "observation,elpd_loo,p_loo,pareto_k\n";
     GmFile out;
-    if (!gm_output_open(&out, path, false)) return GM_EXIT_USAGE;
-    fputs("observation,elpd_loo,p_loo,pareto_k\n", out.to);
+    if (!gm_output_replaces_own(path, head) || !gm_output_open(&out, path, false)) return GM_EXIT_USAGE;
+    fputs(head, out.to);
     for (long i = 0; i < l->n; i++) {
         fprintf(out.to, strchr(l->name[i], ',') ? "\"%s\"," : "%s,", l->name[i]);
         put_number(out.to, l->elpd[i], ',');

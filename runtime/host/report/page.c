@@ -108,7 +108,7 @@ void gm_html(FILE *to, const char *format, ...)
 
 void gm_html_begin(FILE *to, const char *title)
 {
-    fputs("<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
+    fputs(GM_HTML_BEGIN "\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
           "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<title>",
           to);
     gm_html_text(to, title);

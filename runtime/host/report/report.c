@@ -316,7 +316,7 @@ static int make(Report *r, const GmModel *model)
     for (int k = 0; k < n && files; k++) free(files[k]);
     free(files);
     good = good && gm_responses_open(&r->response, &r->n_responses, &r->stored, r->o.data, r->o.n_data);
-    if (!good) return GM_EXIT_USAGE;
+    if (!good || !gm_output_replaces_own(r->o.output, GM_HTML_BEGIN)) return GM_EXIT_USAGE;
     gm_findings_open(&r->findings, &r->stored);
     choose_shown(r);
     collect_warnings(r);

@@ -93,6 +93,7 @@ double gm_sorted_rhat(const GmStored *s, const GmStoredArray *a);
 
 // ---- page.c: HTML ----
 
+#define GM_HTML_BEGIN "<!DOCTYPE html>"  // of every page
 void gm_html_begin(FILE *to, const char *title);
 void gm_html_end(FILE *to);
 void gm_html_text(FILE *to, const char *text);                                          // with what HTML reads escaped

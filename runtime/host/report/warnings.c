@@ -4,6 +4,7 @@
 //
 // What stands earlier is often the reason for what stands later: a chain in another mode has a bad R-hat and few effective draws, too.
 // Bounds: R-hat 1.01 and 100 effective draws a chain (Vehtari et al. 2021), E-BFMI 0.3 (Betancourt 2016).
+#include "../fields.h"
 #include "../messages.h"
 #include "report.h"
 
@@ -432,9 +433,9 @@ static void divergences(Warnings *w)
     if (f->divergent == 0) return;
     begin(w, true, "divergent", "Divergent transitions");
     say(w,
-        "%ld of %ld transitions (%.2g %%) were divergent: the sampler met a region of high curvature that it could not follow. What lies "
+        "%ld of %ld transitions (%.*g %%) were divergent: the sampler met a region of high curvature that it could not follow. What lies "
         "there is missing from the draws, and estimates may be biased.",
-        f->divergent, all, 100 * (double)f->divergent / (double)all);
+        f->divergent, all, gm_percent_digits(f->divergent, all), 100 * (double)f->divergent / (double)all);
     static const char *const kinds[] = {"small", "extreme", "large"};
     const char *kind[2] = {NULL, NULL};
     for (int k = 0; k < f->n_associated && k < 2; k++) kind[k] = kinds[f->direction[k] < 0.4 ? 0 : f->direction[k] > 0.6 ? 2 : 1];
@@ -495,8 +496,8 @@ static void depths(Warnings *w)
     }
     if (deepest == 0) return;
     begin(w, false, "depth", "Trajectories of the greatest length");
-    say(w, "%ld of %ld transitions (%.2g %%) ended at %d doublings. They are slow, not wrong.", deepest, all,
-        100 * (double)deepest / (double)all, s->depth);
+    say(w, "%ld of %ld transitions (%.*g %%) ended at %d doublings. They are slow, not wrong.", deepest, all,
+        gm_percent_digits(deepest, all), 100 * (double)deepest / (double)all, s->depth);
     ADVISE(w, "Bring unknowns to like scales, and centre predictors.",
            s->by_gmc ? "Allow longer trajectories in the model: infer { ... by nuts(depth = 12); }."
                      : "Allow longer trajectories: max_depth=12.");
