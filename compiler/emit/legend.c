@@ -18,7 +18,7 @@ static const struct Meaning {
 } meanings[] = {
     {{"s"}, "In kernels `d` is the data, `s` the state of one chain, and `at` the place in the run, the key of its random numbers."},
     {{"s"}, "Subscripts count from 1 in comments, as in the model, and from 0 in the code. *s->x is a number, s->x[k] an element."},
-    {{"real", "wide"}, "`real` and `solve` are double, unless --precision makes them float on a GPU; `wide` is double."},
+    {{"real", "wide"}, "Types: `wide` is double; `real` and `solve` are, too, unless --precision makes them float on a GPU."},
     {{"KERNEL", "KERNEL_TEAM", "KERNEL_SCALAR"}, "\n"},
     {{"KERNEL"}, "KERNEL: a thread for each element and chain."},
     {{"KERNEL_SCALAR", "KERNEL_ONCE"}, "KERNEL_SCALAR, KERNEL_ONCE: one for each chain."},
@@ -56,6 +56,10 @@ static const struct Meaning {
      "group "
      "move less the logs of its Jacobian and measure."},
     {{"LAUNCH", "LAUNCH_TEAM", "LAUNCH_ONCE", "LAUNCH_MISSING"}, "LAUNCH and its like run a kernel, of so many elements or terms."},
+    {{"take_updates"}, "take_updates(run, u, n): n updates, from u on."},
+    {{"SCALES"},
+     "SCALES slice samples the scales that it lists by a density; how often depends on what a trial costs and gains."},
+    {{"GM_HMC"}, "Of the work arrays `nuts_` is the memory of NUTS, and `moves_` what the draws report of its trajectories."},
     {{"GM_MODEL"}, "What else is in capitals is a macro, explained in kernels.h, or kernels_cpu.h for a CPU."},
 };
 

@@ -99,7 +99,8 @@ def points(path, steps=24):
 
 def check_labels(where, text):
     """No edge that leads down crosses the label of a plate, whose letters are some 6 wide."""
-    labels = [(float(x), float(y), len(name)) for x, y, name in re.findall(r'<text class="plate-label" x="([-\d.]+)" y="([-\d.]+)">([^<]*)<', text)]
+    labels = [(float(x), float(y), len(name))
+              for x, y, name in re.findall(r'<text class="plate-label" x="([-\d.]+)" y="([-\d.]+)">([^<]*)<', text)]
     for path in re.findall(r'<path class="edge"[^>]* d="([^"]*)"', text):
         for x, y in points(path) if "L" not in path else []:
             for end, foot, n in labels:
