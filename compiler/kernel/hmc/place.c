@@ -98,7 +98,8 @@ void put_enter(HmcBlock *m)
         note(p,
              "%s = centre + scale*(q - (1 - c)*centre), scale = standard_scale(c, spread) = spread^c: q is the coordinate, centre and "
              "spread the prior mean and sd. c, its non_centring, is %s; with 0 the value x is q itself, with 1 it is centre + "
-             "spread*q. from_standard(q, c, centre, scale) is x, to_standard(x, c, centre, scale) is q. standard_chain(c, centre, spread, scale, x, &slope, &by_centre, &by_spread) is "
+             "spread*q. from_standard(q, c, centre, scale) is x, "
+             "to_standard(x, c, centre, scale) is q. standard_chain(c, centre, spread, scale, x, &slope, &by_centre, &by_spread) is "
              "the chain rule: the slope by x becomes that by q, the other two those by centre and spread; it returns log(scale)",
              standardised, m->shares ? "found in warm-up (Papaspiliopoulos et al. 2007; Gorinova et al. 2020)" : "1");
     Kernel *k = open_kernel(p, KERNEL_TEAM, words(p, "enter_%s", m->stem), "wide");
