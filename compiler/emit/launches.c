@@ -162,6 +162,7 @@ static const Launch *emit_launch(Out *o, const Launch *l)
         break;
     case LAUNCH_WHERE:
         emit_data(o);
+        line(o, "// where the move is worth its pass over the rows");
         BLOCK ("if (%s)", extent_c(&sizes, l->arg[0].extent, LOOSE)) next = emit_inside(o, l);
         break;
     case LAUNCH_ADAPTS:

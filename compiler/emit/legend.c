@@ -40,7 +40,8 @@ static const struct Meaning {
     {{"POWER_GAMMA"}, "POWER_GAMMA(a, shape, rate), by which y[k]^a ~ gamma(shape, rate)."},
     {{"NORMAL_DENSE", "NORMAL_DENSE_SCALED", "NORMAL_ARROW", "NORMAL_ARROW_SCALED", "NORMAL_SPARSE", "NORMAL_ROWS", "NORMAL_BAND"},
      "NORMAL_DENSE and its like, behind kernels that collect a precision J and a shift h, draw J^-1 h + L'^-1 noise: J = L L', noise "
-     "standard normal."},
+     "standard normal. `joint_`: the values of the block, before and after."},
+    {{"KERNEL_TERMS"}, "KERNEL_TERMS(name, k): for the joint normal with the number k."},
     {{"EACH_TERM"}, "EACH_TERM (i, n): as LANES, for entries of a sparse J."},
     {{"SPARSE_ADD"}, "SPARSE_ADD(j, k, x) adds x to J[j, k] and J[k, j]."},
     {{"SPARSE_SHIFT"}, "SPARSE_SHIFT(h, k, x) adds x to h[k]."},
@@ -55,10 +56,14 @@ static const struct Meaning {
      "RATIO is for such runs alone: the log ratio, new value to old, that the joint density must have: of the law's density, and after a "
      "group "
      "move less the logs of its Jacobian and measure."},
-    {{"LAUNCH", "LAUNCH_TEAM", "LAUNCH_ONCE", "LAUNCH_MISSING"}, "LAUNCH and its like run a kernel, of so many elements or terms."},
+    {{"LAUNCH", "LAUNCH_TEAM", "LAUNCH_ONCE", "LAUNCH_MISSING"},
+     "LAUNCH and its like run a kernel for the chains of `run`, over so many elements or terms."},
+    {{"UPDATE_JOINT_WITHOUT_GRADIENTS", "UPDATE_JOINT"},
+     "UPDATE_JOINT and its like end with k where it is that of joint normal k, with -k where it is one in its place."},
     {{"take_updates"}, "take_updates(run, u, n): n updates, from u on."},
     {{"SCALES"},
-     "SCALES slice samples the scales that it lists by a density; how often depends on what a trial costs and gains."},
+     "SCALES slice samples by a density the scales that it lists, each with its name, place, ends and number; how often depends on what a "
+     "trial costs and gains."},
     {{"GM_HMC"}, "Of the work arrays `nuts_` is the memory of NUTS, and `moves_` what the draws report of its trajectories."},
     {{"GM_MODEL"}, "What else is in capitals is a macro, explained in kernels.h, or kernels_cpu.h for a CPU."},
 };

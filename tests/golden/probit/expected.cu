@@ -17,12 +17,13 @@
 // RESULT(x): x is what the kernel computes.
 // DRAW(y, k, LAW) draws y[k] from the law and stores it; TEAM_DRAW: by one lane. NORMAL_WITHIN(h, precision, ends), h = mean * precision;
 // NORMAL_DENSE and its like, behind kernels that collect a precision J and a shift h, draw J^-1 h + L'^-1 noise: J = L L', noise standard
-// normal. SPARSE_ADD(j, k, x) adds x to J[j, k] and J[k, j]. ADD_TWICE(J, e, f, x) adds x at e and at f, an entry and its mirror image.
-// ROW: for row k of a matrix, given its product with the weights; what is returned times the row is added to a sum.
+// normal. `joint_`: the values of the block, before and after. SPARSE_ADD(j, k, x) adds x to J[j, k] and J[k, j]. ADD_TWICE(J, e, f, x)
+// adds x at e and at f, an entry and its mirror image. ROW: for row k of a matrix, given its product with the weights; what is returned
+// times the row is added to a sum.
 // stream(at, VAR_y, k): the random numbers of y[k]. VERIFY(x, ...) ends the run with a message if x is not finite; so does FAULT. CHECKING:
-// this is a run by --check. LAUNCH and its like run a kernel, of so many elements or terms. take_updates(run, u, n): n updates, from u on.
-// Of the work arrays `nuts_` is the memory of NUTS, and `moves_` what the draws report of its trajectories. What else is in capitals is a
-// macro, explained in kernels.h, or kernels_cpu.h for a CPU.
+// this is a run by --check. LAUNCH and its like run a kernel for the chains of `run`, over so many elements or terms. take_updates(run, u,
+// n): n updates, from u on. Of the work arrays `nuts_` is the memory of NUTS, and `moves_` what the draws report of its trajectories. What
+// else is in capitals is a macro, explained in kernels.h, or kernels_cpu.h for a CPU.
 #include "gm.h"
 
 // ---- part 1: the model ----
@@ -138,7 +139,8 @@ KERNEL_ONCE(list_rows_alpha_beta) {
 //   h[alpha] += z_y[i]   over i in 1:N
 //   J[beta[j], beta[j2]] += X[i, j]*X[i, j2]   over i in 1:N, j in 1:p, j2 in 1:p
 //   h[beta[j]] += z_y[i]*X[i, j]   over i in 1:N, j in 1:p
-//   the scale of z_y is drawn together with it: its square is gamma(count/2, (sum of squares - h'J^-1 h)/2) (Liu and Wu 1999)
+//   the scale of z_y is drawn together with it: its square is gamma(count/2, (sum of squares - h'J^-1 h)/2)
+//       (Liu and Wu 1999). scale_of_z_y has that sum, the count, and the scale
 KERNEL_TEAM(collect_alpha_beta) {
     const long n = d->p + 1;
     LANES (e, n * n) s->precision_alpha_beta[e] = 0;

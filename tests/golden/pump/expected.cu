@@ -21,9 +21,9 @@
 // stream(at, VAR_y, k): the random numbers of y[k]. VERIFY(x, ...) ends the run with a message if x is not finite; so does FAULT.
 // times_log(n, l) is n*l; 0 if n or l is, even where the other is infinite, since 0*log(0) counts as 0. CHECKING: this is a run by --check.
 // RATIO is for such runs alone: the log ratio, new value to old, that the joint density must have: of the law's density, and after a group
-// move less the logs of its Jacobian and measure. LAUNCH and its like run a kernel, of so many elements or terms. take_updates(run, u, n):
-// n updates, from u on. Of the work arrays `nuts_` is the memory of NUTS, and `moves_` what the draws report of its trajectories. What else
-// is in capitals is a macro, explained in kernels.h, or kernels_cpu.h for a CPU.
+// move less the logs of its Jacobian and measure. LAUNCH and its like run a kernel for the chains of `run`, over so many elements or terms.
+// take_updates(run, u, n): n updates, from u on. Of the work arrays `nuts_` is the memory of NUTS, and `moves_` what the draws report of
+// its trajectories. What else is in capitals is a macro, explained in kernels.h, or kernels_cpu.h for a CPU.
 #include "gm.h"
 
 // ---- part 1: the model ----
