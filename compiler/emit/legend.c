@@ -10,6 +10,8 @@
 
 enum { MOST_WORDS = 8, WIDTH = 140 };
 
+#define SUMS "sums of data"  // no word: whether State has any
+
 // What is in the language of kernels.h, in the order in which a reader meets it. A row is written where one of its words
 // occurs, and a new paragraph begins at "\n".
 static const struct Meaning {
@@ -64,6 +66,8 @@ static const struct Meaning {
     {{"SCALES"},
      "SCALES slice samples by a density the scales that it lists, each with its name, place, ends and number; how often depends on what a "
      "trial costs and gains."},
+    {{SUMS},
+     "Sums over rows are expanded, (a - b)^2 = a^2 - 2 a b + b^2, into sums of data, `sum_` and `count_` of State, computed once."},
     {{"GM_HMC"}, "Of the work arrays `nuts_` is the memory of NUTS, and `moves_` what the draws report of its trajectories."},
     {{"GM_MODEL"}, "What else is in capitals is a macro, explained in kernels.h, or kernels_cpu.h for a CPU."},
 };
@@ -98,12 +102,20 @@ static void emit_paragraph(const Out *o, const char *all)
     }
 }
 
+static bool has_sums(const Program *p)
+{
+    for (int i = 0; i < p->nstate; i++)
+        if (p->state[i].var->sum) return true;
+    return false;
+}
+
 void emit_legend(const Out *o, const char *body)
 {
     const char *all = "";
     for (size_t k = 0; k < sizeof meanings / sizeof *meanings; k++) {
         bool used = false;
-        for (int i = 0; meanings[k].word[i]; i++) used |= occurs(body, meanings[k].word[i]);
+        for (int i = 0; meanings[k].word[i]; i++)
+            used |= strcmp(meanings[k].word[i], SUMS) == 0 ? has_sums(o->program) : occurs(body, meanings[k].word[i]);
         if (used && *meanings[k].text == '\n') {
             emit_paragraph(o, all);
             all = "";
