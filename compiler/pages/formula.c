@@ -427,9 +427,14 @@ static const Formula *write_array(Notation *t, const Expr *e)
     t->names[at].open++;
     const Formula *range = ROW(t, leaf(t, FORMULA_INDEX, t->names[at].name), formula_sign(t, SIGN_IN), leaf(t, FORMULA_NUMBER, "1"),
                                formula_sign(t, SIGN_TO), write(t, n, LEVEL_ATOM));
-    const Formula *f = indexed(t, formula_fenced(t, '(', write(t, body, LEVEL_ANY)), 1, &range);
+    const Formula *f = write(t, body, LEVEL_ANY);
     t->names[at].open--;
-    return f;
+    if (body->kind != EX_ARRAY || f->kind != FORMULA_INDEXED || f->kid[0]->kind != FORMULA_FENCED || f->kid[0]->open != '(')
+        return indexed(t, formula_fenced(t, '(', f), 1, &range);
+    const Formula *both[3] = {range};  // an array of arrays: one pair of parentheses
+    if (f->n > 3) return indexed(t, formula_fenced(t, '(', f), 1, &range);
+    for (int k = 1; k < f->n; k++) both[k] = f->kid[k];
+    return indexed(t, f->kid[0], f->n, both);
 }
 
 // ---- calls ----

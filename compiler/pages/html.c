@@ -204,7 +204,11 @@ static void fenced_parts(FILE *out, const Formula *f, bool *begun)
 static void parts(FILE *out, const Formula *f, bool *begun)
 {
     if (f->kind == FORMULA_ROW) {
-        for (int i = 0; i < f->n; i++) parts(out, f->kid[i], begun);
+        for (int i = 0; i < f->n; i++) {
+            const bool times = f->kid[i]->kind == FORMULA_SIGN && f->kid[i]->sign == SIGN_TIMES;
+            if (times && i + 1 < f->n && count_leaves(f->kid[i + 1]) >= LONG) part(out, begun);  // before a long factor
+            else parts(out, f->kid[i], begun);
+        }
         return;
     }
     const bool is_long = (f->kind == FORMULA_BIG || (f->kind == FORMULA_FENCED && f->open == '(')) && count_leaves(f) >= LONG;

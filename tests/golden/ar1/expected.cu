@@ -16,9 +16,10 @@
 // DRAW(y, k, LAW) draws y[k] from the law and stores it; TEAM_DRAW: by one lane. Laws: NORMAL(mean, precision); POWER_GAMMA(a, shape,
 // rate), by which y[k]^a ~ gamma(shape, rate).
 // stream(at, VAR_y, k): the random numbers of y[k]. VERIFY(x, ...) ends the run with a message if x is not finite; so does FAULT. LAUNCH
-// and its like run a kernel for the chains of `run`, over so many elements or terms. take_updates(run, u, n): n updates, from u on. Of the
-// work arrays `nuts_` is the memory of NUTS, and `moves_` what the draws report of its trajectories. What else is in capitals is a macro,
-// explained in kernels.h, or kernels_cpu.h for a CPU.
+// and its like run a kernel for the chains of `run`, over so many elements or terms. take_updates(run, u, n): n updates, from u on. Sums
+// over rows are expanded, (a - b)^2 = a^2 - 2 a b + b^2, into sums of data, `sum_` and `count_` of State, computed once. Of the work arrays
+// `nuts_` is the memory of NUTS, and `moves_` what the draws report of its trajectories. What else is in capitals is a macro, explained in
+// kernels.h, or kernels_cpu.h for a CPU.
 #include "gm.h"
 
 // ---- part 1: the model ----

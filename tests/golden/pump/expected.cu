@@ -22,8 +22,9 @@
 // times_log(n, l) is n*l; 0 if n or l is, even where the other is infinite, since 0*log(0) counts as 0. CHECKING: this is a run by --check.
 // RATIO is for such runs alone: the log ratio, new value to old, that the joint density must have: of the law's density, and after a group
 // move less the logs of its Jacobian and measure. LAUNCH and its like run a kernel for the chains of `run`, over so many elements or terms.
-// take_updates(run, u, n): n updates, from u on. Of the work arrays `nuts_` is the memory of NUTS, and `moves_` what the draws report of
-// its trajectories. What else is in capitals is a macro, explained in kernels.h, or kernels_cpu.h for a CPU.
+// take_updates(run, u, n): n updates, from u on. Sums over rows are expanded, (a - b)^2 = a^2 - 2 a b + b^2, into sums of data, `sum_` and
+// `count_` of State, computed once. Of the work arrays `nuts_` is the memory of NUTS, and `moves_` what the draws report of its
+// trajectories. What else is in capitals is a macro, explained in kernels.h, or kernels_cpu.h for a CPU.
 #include "gm.h"
 
 // ---- part 1: the model ----
