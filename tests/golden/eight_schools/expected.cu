@@ -175,7 +175,8 @@ KERNEL_TEAM(enter_mu_tau_theta) {
         s->spread_theta[j] = *s->tau;
     }
     ALONG (j, d->J) s->scale_theta[j] = standard_scale(s->non_centring_mu_tau_theta[j + 2], s->spread_theta[j]);
-    LANES (j, d->J) s->position_mu_tau_theta[j + 2] = kept_coordinate(s->position_mu_tau_theta[j + 2], from_standard(s->position_mu_tau_theta[j + 2], s->non_centring_mu_tau_theta[j + 2], s->centre_theta[j], s->scale_theta[j]), (wide)s->theta[j], to_standard((wide)s->theta[j], s->non_centring_mu_tau_theta[j + 2], s->centre_theta[j], s->scale_theta[j]));
+    LANES (j, d->J) s->position_mu_tau_theta[j + 2] = kept_coordinate(s->position_mu_tau_theta[j + 2], from_standard(s->position_mu_tau_theta[j + 2], s->non_centring_mu_tau_theta[j + 2], s->centre_theta[j], s->scale_theta[j]),
+            (wide)s->theta[j], to_standard((wide)s->theta[j], s->non_centring_mu_tau_theta[j + 2], s->centre_theta[j], s->scale_theta[j]));
 }
 
 // mu, tau, theta at these coordinates
@@ -229,7 +230,8 @@ KERNEL_TEAM(density_mu_tau_theta) {
         s->gradient_mu_tau_theta[1] += slope_tau;
     }
     // by the chain rule, from unknowns x to coordinates q: d lp/dq = d lp/dx * dx/dq + d log|dx/dq|/dq; lp gains log|dx/dq|
-    SUM_ALONG (j, d->J, &lp) lp += standard_chain(s->non_centring_mu_tau_theta[j + 2], s->centre_theta[j], s->spread_theta[j], s->scale_theta[j], s->theta[j], &s->gradient_mu_tau_theta[j + 2], &s->slope_centre_theta[j], &s->slope_spread_theta[j]);
+    SUM_ALONG (j, d->J, &lp) lp += standard_chain(s->non_centring_mu_tau_theta[j + 2], s->centre_theta[j], s->spread_theta[j], s->scale_theta[j], s->theta[j],
+            &s->gradient_mu_tau_theta[j + 2], &s->slope_centre_theta[j], &s->slope_spread_theta[j]);
     wide total_slope_spread_theta = 0; SUM_ALONG (j, d->J, &total_slope_spread_theta) total_slope_spread_theta += s->slope_spread_theta[j];
     ONE_LANE s->gradient_mu_tau_theta[1] += total_slope_spread_theta;
     wide total_slope_centre_theta = 0; SUM_ALONG (j, d->J, &total_slope_centre_theta) total_slope_centre_theta += s->slope_centre_theta[j];
@@ -311,7 +313,8 @@ KERNEL_TEAM(jacobian_mu_tau_theta) {
     LANES (e, d->J + 2) s->gradient_mu_tau_theta[e] = 0;
     TEAM_BARRIER();
     // by the chain rule, from unknowns x to coordinates q: d lp/dq = d lp/dx * dx/dq + d log|dx/dq|/dq; lp gains log|dx/dq|
-    SUM_ALONG (j, d->J, &lp) lp += standard_chain(s->non_centring_mu_tau_theta[j + 2], s->centre_theta[j], s->spread_theta[j], s->scale_theta[j], s->theta[j], &s->gradient_mu_tau_theta[j + 2], &s->slope_centre_theta[j], &s->slope_spread_theta[j]);
+    SUM_ALONG (j, d->J, &lp) lp += standard_chain(s->non_centring_mu_tau_theta[j + 2], s->centre_theta[j], s->spread_theta[j], s->scale_theta[j], s->theta[j],
+            &s->gradient_mu_tau_theta[j + 2], &s->slope_centre_theta[j], &s->slope_spread_theta[j]);
     wide total_slope_spread_theta = 0; SUM_ALONG (j, d->J, &total_slope_spread_theta) total_slope_spread_theta += s->slope_spread_theta[j];
     ONE_LANE s->gradient_mu_tau_theta[1] += total_slope_spread_theta;
     wide total_slope_centre_theta = 0; SUM_ALONG (j, d->J, &total_slope_centre_theta) total_slope_centre_theta += s->slope_centre_theta[j];
