@@ -204,7 +204,8 @@ void emit_factor(Out *o, const Node *n)
 
 void emit_copy(Out *o, const Node *n)
 {
-    const char *off = NULL;
+    const char *off = NULL, *sizes = "";  // where it begins: so many scalars, and arrays before them
+    int scalars = 0;
     for (int i = 0; i < n->copy.n; i++) {
         const Var *v = n->copy.var[i];
         Count count = count_dims(v, 0, v->rank);
@@ -218,6 +219,8 @@ void emit_copy(Out *o, const Node *n)
             line(o, o->team ? "ALONG (e, %s) %s = %s;" : "for (long e = 0; e < %s; e++) %s = %s;", len, n->copy.gather ? place : value,
                  n->copy.gather ? value : place);
         }
-        off = off ? text(o, "%s + %s", off, len) : len;
+        if (v->rank == 0) scalars++;
+        else sizes = text(o, "%s%s%s", sizes, *sizes ? " + " : "", len);
+        off = scalars ? text(o, "%d%s%s", scalars, *sizes ? " + " : "", sizes) : sizes;
     }
 }

@@ -52,9 +52,23 @@ static const char *argument_text(const Out *o, const Launch *l, const LaunchArg 
 // ---- draws of scales ----
 
 // What they are rationed by: their selection, the number of the joint normal's sparse factor, and what a sweep and a trial cost.
-static const char *ration_text(const Out *o, const Ration *r)
+static const char *ration_text(const Out *o, const UpdateCode *s)
 {
-    return text(o, "%d, %d, %s, %s", r->selection, r->sparse, units_c(o, r->sweep), units_c(o, r->trial));
+    return text(o, "%d, %d, sweep_of_%s(run), trial_of_%s(run)", s->ration.selection, s->ration.sparse, s->function, s->function);
+}
+
+void emit_ration(Out *o, const UpdateCode *s)
+{
+    const Out in = launching(o), *sizes = &in;
+    if (!s->ration.sweep) return;
+    line(o, "// Multiply-adds of a sweep, and of a trial of the scales that %s draws with the joint normal integrated out.", s->function);
+    for (int trial = 0; trial < 2; trial++)
+        FUNCTION("static double %s_of_%s(const GmRun *run)", trial ? "trial" : "sweep", s->function)
+        {
+            emit_data(o);
+            line(o, "(void)d;");
+            line(o, "return %s;", units_c(sizes, trial ? s->ration.trial : s->ration.sweep));
+        }
 }
 
 static const char *count_of_scale(const Out *o, const Var *v) { return v->rank ? extent_c(o, v->dim[0], LOOSE) : "1"; }
@@ -73,7 +87,7 @@ static void emit_scales(const Out *o, const UpdateCode *s)
     }
     line(o, "SCALES(run, %s, VAR_%s, %s, %d, %s%s);", s->density_name,
          c_name(o, update->gaussian.proposal ? update->gaussian.proposal->name->name : update->block[0]->name), s->tuning->name,
-         update->gaussian.proposal != NULL, ration_text(o, &s->ration), list);
+         update->gaussian.proposal != NULL, ration_text(o, s), list);
 }
 
 static void emit_propose(const Out *o, const Launch *l)
@@ -81,7 +95,7 @@ static void emit_propose(const Out *o, const Launch *l)
     const Scales *of = l->code->update->gaussian.scales;
     const char *n = "0";
     for (int i = 0; i < of->n; i++) n = i ? text(o, "%s + %s", n, count_of_scale(o, of->var[i])) : count_of_scale(o, of->var[i]);
-    line(o, "PROPOSE(run, %s, %s, %s);", c_name(o, l->arg[0].var->name), ration_text(o, &l->code->ration), n);
+    line(o, "PROPOSE(run, %s, %s, %s);", c_name(o, l->arg[0].var->name), ration_text(o, l->code), n);
 }
 
 // ---- one launch ----
@@ -123,6 +137,13 @@ Out launching(const Out *o)
 
 void emit_data(const Out *o) { line(o, "const Data *const d = (const Data *)run->data;"); }
 
+// A block of it alone: the launch of one kernel, under no condition.
+static bool is_single(const Launch *l)
+{
+    return l && l->next && l->next->kind == LAUNCH_END && l->when == ALWAYS && !l->stands_in &&
+           (l->kind == LAUNCH_TEAM || l->kind == LAUNCH_ONCE || l->kind == LAUNCH_EACH);
+}
+
 // A launch, with those of the block that it begins; which is the next.
 static const Launch *emit_launch(Out *o, const Launch *l)
 {
@@ -141,13 +162,14 @@ static const Launch *emit_launch(Out *o, const Launch *l)
         break;
     case LAUNCH_WHERE:
         emit_data(o);
+        line(o, "// where the move is worth its pass over the rows");
         BLOCK ("if (%s)", extent_c(&sizes, l->arg[0].extent, LOOSE)) next = emit_inside(o, l);
         break;
     case LAUNCH_ADAPTS:
         BLOCK ("if (ADAPTS(run, %s))", c_name(o, l->arg[0].var->name)) next = emit_inside(o, l);
         break;
     case LAUNCH_CHECKED:
-        BLOCK ("if (run->checking)") next = emit_inside(o, l);
+        IN_BLOCK(block_begin(o, !is_single(l->next), "if (run->checking)")) next = emit_inside(o, l);
         break;
     case LAUNCH_DECIDE:
     case LAUNCH_EACH:

@@ -10,6 +10,8 @@
 
 enum { MOST_WORDS = 8, WIDTH = 140 };
 
+#define SUMS "sums of data"  // no word: whether State has any
+
 // What is in the language of kernels.h, in the order in which a reader meets it. A row is written where one of its words
 // occurs, and a new paragraph begins at "\n".
 static const struct Meaning {
@@ -18,7 +20,7 @@ static const struct Meaning {
 } meanings[] = {
     {{"s"}, "In kernels `d` is the data, `s` the state of one chain, and `at` the place in the run, the key of its random numbers."},
     {{"s"}, "Subscripts count from 1 in comments, as in the model, and from 0 in the code. *s->x is a number, s->x[k] an element."},
-    {{"real", "wide"}, "`real` and `solve` are double, unless --precision makes them float on a GPU; `wide` is double."},
+    {{"real", "wide"}, "Types: `wide` is double; `real` and `solve` are, too, unless --precision makes them float on a GPU."},
     {{"KERNEL", "KERNEL_TEAM", "KERNEL_SCALAR"}, "\n"},
     {{"KERNEL"}, "KERNEL: a thread for each element and chain."},
     {{"KERNEL_SCALAR", "KERNEL_ONCE"}, "KERNEL_SCALAR, KERNEL_ONCE: one for each chain."},
@@ -40,7 +42,8 @@ static const struct Meaning {
     {{"POWER_GAMMA"}, "POWER_GAMMA(a, shape, rate), by which y[k]^a ~ gamma(shape, rate)."},
     {{"NORMAL_DENSE", "NORMAL_DENSE_SCALED", "NORMAL_ARROW", "NORMAL_ARROW_SCALED", "NORMAL_SPARSE", "NORMAL_ROWS", "NORMAL_BAND"},
      "NORMAL_DENSE and its like, behind kernels that collect a precision J and a shift h, draw J^-1 h + L'^-1 noise: J = L L', noise "
-     "standard normal."},
+     "standard normal. `joint_`: the values of the block, before and after."},
+    {{"KERNEL_TERMS"}, "KERNEL_TERMS(name, k): for the joint normal with the number k."},
     {{"EACH_TERM"}, "EACH_TERM (i, n): as LANES, for entries of a sparse J."},
     {{"SPARSE_ADD"}, "SPARSE_ADD(j, k, x) adds x to J[j, k] and J[k, j]."},
     {{"SPARSE_SHIFT"}, "SPARSE_SHIFT(h, k, x) adds x to h[k]."},
@@ -55,7 +58,17 @@ static const struct Meaning {
      "RATIO is for such runs alone: the log ratio, new value to old, that the joint density must have: of the law's density, and after a "
      "group "
      "move less the logs of its Jacobian and measure."},
-    {{"LAUNCH", "LAUNCH_TEAM", "LAUNCH_ONCE", "LAUNCH_MISSING"}, "LAUNCH and its like run a kernel, of so many elements or terms."},
+    {{"LAUNCH", "LAUNCH_TEAM", "LAUNCH_ONCE", "LAUNCH_MISSING"},
+     "LAUNCH and its like run a kernel for the chains of `run`, over so many elements or terms."},
+    {{"UPDATE_JOINT_WITHOUT_GRADIENTS", "UPDATE_JOINT"},
+     "UPDATE_JOINT and its like end with k where it is that of joint normal k, with -k where it is one in its place."},
+    {{"take_updates"}, "take_updates(run, u, n): n updates, from u on."},
+    {{"SCALES"},
+     "SCALES slice samples by a density the scales that it lists, each with its name, place, ends and number; how often depends on what a "
+     "trial costs and gains."},
+    {{SUMS},
+     "Sums over rows are expanded, (a - b)^2 = a^2 - 2 a b + b^2, into sums of data, `sum_` and `count_` of State, computed once."},
+    {{"GM_HMC"}, "Of the work arrays `nuts_` is the memory of NUTS, and `moves_` what the draws report of its trajectories."},
     {{"GM_MODEL"}, "What else is in capitals is a macro, explained in kernels.h, or kernels_cpu.h for a CPU."},
 };
 
@@ -89,12 +102,20 @@ static void emit_paragraph(const Out *o, const char *all)
     }
 }
 
+static bool has_sums(const Program *p)
+{
+    for (int i = 0; i < p->nstate; i++)
+        if (p->state[i].var->sum) return true;
+    return false;
+}
+
 void emit_legend(const Out *o, const char *body)
 {
     const char *all = "";
     for (size_t k = 0; k < sizeof meanings / sizeof *meanings; k++) {
         bool used = false;
-        for (int i = 0; meanings[k].word[i]; i++) used |= occurs(body, meanings[k].word[i]);
+        for (int i = 0; meanings[k].word[i]; i++)
+            used |= strcmp(meanings[k].word[i], SUMS) == 0 ? has_sums(o->program) : occurs(body, meanings[k].word[i]);
         if (used && *meanings[k].text == '\n') {
             emit_paragraph(o, all);
             all = "";

@@ -67,8 +67,9 @@ static const Node *emit_chain(const Out *o, const Node *n)
     const char *given = "";
     Expr *const of[] = {c->share, c->centre, c->spread, c->scale, c->effect};
     for (int i = 0; i < 5; i++) given = text(o, "%s%s, ", given, expr_c(o, of[i], LOOSE));
-    line(o, "%s += standard_chain(%s&%s, &%s, &%s);", n->assign.place.local->name, given, place_text(o, c->slope),
-         place_text(o, c->by_centre), place_text(o, c->by_spread));
+    given = text(o, "%.*s", (int)strlen(given) - 1, given);
+    line(o, "%s += standard_chain(%s\n%*s&%s, &%s, &%s);", n->assign.place.local->name, given, 4 * (o->indent + 2), "",
+         place_text(o, c->slope), place_text(o, c->by_centre), place_text(o, c->by_spread));
     return n->next->next->next;
 }
 

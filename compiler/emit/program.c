@@ -185,28 +185,46 @@ static const char *emit_model(Out *o, const Program *p)
     return text(o, "%s%s, .cost = cost_%d", host_members(o, p), members, cost);  // each begins with a comma
 }
 
-static const char *emit_for_runtime(Out *o, const Program *p)
+enum { WIDE_MEMBERS = 110 };
+
+// What the sweep's gm_model has besides; each member begins with a comma.
+static void emit_members(Out *o, const Program *p, const char *members)
+{
+    line(o, "enum { GM_DATA_FIELDS = %d, GM_STATE_FIELDS = %d, GM_UPDATES = %d };  // how many", p->ndata, p->nstate, p->nupdates);
+    directive(o, "#define MODEL_TABLES \\");
+    for (const char *from = members + 2; *from;) {
+        size_t n = strlen(from), at = 0;
+        bool quoted = false;
+        for (size_t i = 0; n > WIDE_MEMBERS && i < n && (i < WIDE_MEMBERS || !at); i++) {
+            if (from[i] == '"') quoted = !quoted;
+            if (!quoted && strncmp(from + i, ", .", 3) == 0) at = i + 1;
+        }
+        if (at) n = at;
+        directive(o, "    %.*s%s", (int)n, from, from[n] ? " \\" : "");
+        from += n + strspn(from + n, " \n");
+    }
+}
+
+static void emit_for_runtime(Out *o, const Program *p)
 {
     emit_kernels_of(o, p, PART_TABLES);
     directive(o, "#ifndef __CUDACC_RTC__       // what follows runs on the host");
     blank(o);
     emit_kernels_of(o, p, PART_FORWARD);
     emit_host(o, p);
-    const char *members = emit_model(o, p);
+    emit_members(o, p, emit_model(o, p));
     blank(o);
     directive(o, "#endif");
-    return members;
 }
 
-static void emit_last(Out *o, const Program *p, const char *source, int number, const char *members)
+static void emit_last(Out *o, const Program *p, const char *source, int number)
 {
     emit_title(o, number, "the sweep");
     directive(o, "#ifndef __CUDACC_RTC__       // it runs on the host, which launches kernels");
     blank(o);
     emit_sweep(o, p);
-    line(o, "GM_MODEL(\"%s\", \"%s\", %d, %d, %d,", p->g->model->name ? p->g->model->name : "model", source_name(o->arena, source),
-         p->ndata, p->nstate, p->nupdates);
-    line(o, "         %s)", members + 2);
+    line(o, "GM_MODEL(\"%s\", \"%s\", MODEL_TABLES)      // what the runtime calls and reads; the tables define MODEL_TABLES",
+         p->g->model->name ? p->g->model->name : "model", source_name(o->arena, source));
     blank(o);
     directive(o, "#endif");
 }
@@ -242,11 +260,11 @@ void emit_program(FILE *to, FILE *tables, const char *tables_name, const Program
         line(o, "// %s -- of the program that includes it: %s.", tables_name, titles[PART_TABLES]);
         blank(o);
     } else emit_title(o, ++parts, titles[PART_TABLES]);
-    const char *members = emit_for_runtime(o, p);
+    emit_for_runtime(o, p);
     if (tables) page_close(out.page);
     else blank(o);
     out.page = page;
-    emit_last(o, p, source, parts + 1, members);
+    emit_last(o, p, source, parts + 1);
     page_close(page);
     fclose(rest);
     out.page = page_new(p->g->arena, to, false);

@@ -11,6 +11,7 @@ void emit_legend(const Out *o, const char *body);  // what words of this text me
 
 void emit_launches(Out *o, const Launches *list);
 void emit_one_launch(Out *o, const Launch *l);         // in no block of its own
+void emit_ration(Out *o, const UpdateCode *s);         // functions for what the draws of its scales cost; none if it draws none
 const char *launch_alone(Out *o, const Launches *list);  // the one launch of the list; NULL: there are more, or conditions
 const char *work_text(const Out *o, const Kernel *k);  // how many iterations its loops have
 Out launching(const Out *o);                           // for sizes of launches

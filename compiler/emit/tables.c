@@ -12,8 +12,9 @@ static const char *dims_text(const Out *o, const Var *v)
     if (v->rank == 0) return "";
     const char *t = "";
     for (int k = 0; k < v->rank; k++) {
+        if (v->kind == VAR_SUM && ex_is_num(v->dim[k], 1) && (*t || k + 1 < v->rank)) continue;  // of a work array
         const bool apart = v->rank > 1 && v->dim[k]->kind != EX_NUM && v->dim[k]->kind != EX_REF;
-        t = text(o, apart ? "%s%s(%s)" : "%s%s%s", t, k ? " x " : "", math_text(o, v->dim[k]));
+        t = text(o, apart ? "%s%s(%s)" : "%s%s%s", t, *t ? " x " : "", math_text(o, v->dim[k]));
     }
     return t;
 }

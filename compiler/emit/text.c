@@ -526,6 +526,28 @@ static Text of_kept(const Out *o, const Expr *e)
         text(o, "exp(%s * %s)", paren(o, expr_text(o, e->args[1]), MULTIPLICATIVE), paren(o, expr_text(o, f->term[0]), MULTIPLICATIVE)));
 }
 
+enum { WIDE = 160 };
+
+// Many and long ones go on in a second line, from their middle on.
+static const char *arguments_text(const Out *o, const Expr *e)
+{
+    const char **argument = NEW_N(o->arena, const char *, e->nargs + 1), *list = "";
+    size_t width = 0, before = 0;
+    for (int i = 0; i < e->nargs; i++) {
+        argument[i] = ex_rank(e->args[i]) > 0 ? whole_text(o, e->args[i]) : as_real(o, e->args[i]);
+        width += strlen(argument[i]) + 2;
+    }
+    bool whole = e->nargs <= 2 || width <= WIDE;
+    for (int i = 0; i < e->nargs; i++) {
+        const bool ends = !whole && i > 0 && before >= width / 2;
+        const char *between = ends ? text(o, ",\n%*s", 4 * (o->indent + 2), "") : i ? ", " : "";
+        list = text(o, "%s%s%s", list, between, argument[i]);
+        whole |= ends;
+        before += strlen(argument[i]) + 2;
+    }
+    return list;
+}
+
 static Text call(const Out *o, const Expr *e)
 {
     const char *infix = function_rows[e->fn].infix, *subscripts = compared(o, e, true);
@@ -553,9 +575,7 @@ static Text call(const Out *o, const Expr *e)
             LOOSE, false};
     const Text kept = o->host ? (Text){NULL, LOOSE, false} : of_kept(o, e);
     if (kept.c) return kept;
-    const char *list = "";
-    for (int i = 0; i < e->nargs; i++)
-        list = text(o, "%s%s%s", list, i ? ", " : "", ex_rank(e->args[i]) > 0 ? whole_text(o, e->args[i]) : as_real(o, e->args[i]));
+    const char *list = arguments_text(o, e);
     // forms that have no calls and branches
     const bool positive = (e->fn == FN_lgamma || e->fn == FN_digamma) && ex_positive(e->args[0]);
     return tight(text(o, "%s%s(%s)", e->name, positive ? "_positive" : "", list));

@@ -139,7 +139,7 @@ static void emit_updates(Out *o, const Program *p)
     bool selects = false;
     for (int i = 0; i < p->nupdates; i++) selects |= p->updates[i].update->when == WITH_GRADIENTS;
     line(o, "// What each update draws, and the function that launches its kernels.%s",
-         selects ? " NUTS is WITH_GRADIENTS; in its place are those WITHOUT." : "");
+         selects ? " The number is its selection: warm-up takes NUTS, WITH_GRADIENTS, or those WITHOUT." : "");
     ENDING("};", "static const GmUpdate updates[] =")
     {
         for (int i = 0; i < p->nupdates; i++) line(o, "%s,", update_row(o, &p->updates[i]));
@@ -270,6 +270,7 @@ static void emit_forward(Out *o, const Program *p)
 void emit_host(Out *o, const Program *p)
 {
     emit_row_sizes(o, p);
+    for (int i = 0; i < p->nupdates; i++) emit_ration(o, &p->updates[i]);
     for (int i = 0; i < p->nupdates; i++)
         if (has_function(&p->updates[i]) && by_gradients(&p->updates[i])) emit_update(o, &p->updates[i]);
     emit_setup(o, p);
@@ -300,11 +301,11 @@ const char *host_members(const Out *o, const Program *p)
     if (has_derive(p)) all = ", .derive = gm_derive, .derive_chain = derive";
     if (p->forward.first) all = text(o, "%s, .forward = forward", all);
     if (p->g->forward) all = text(o, "%s, .laws = laws", all);
-    if (p->g->sum_over_rows) all = text(o, "%s,\n         .sum_over_rows = \"%s\"", all, p->g->sum_over_rows);
+    if (p->g->sum_over_rows) all = text(o, "%s, .sum_over_rows = \"%s\"", all, p->g->sum_over_rows);
     if (p->joint_as_written) all = text(o, "%s, .joint_as_written = 1", all);
-    if (p->not_forward[0]) all = text(o, "%s,\n         .not_forward = \"%s\"", all, p->not_forward[0]);
-    if (p->not_forward[1]) all = text(o, "%s,\n         .not_simulated = \"%s\"", all, p->not_forward[1]);
-    if (p->not_as_data) all = text(o, "%s,\n         .not_as_data = \"%s\"", all, p->not_as_data);
+    if (p->not_forward[0]) all = text(o, "%s, .not_forward = \"%s\"", all, p->not_forward[0]);
+    if (p->not_forward[1]) all = text(o, "%s, .not_simulated = \"%s\"", all, p->not_forward[1]);
+    if (p->not_as_data) all = text(o, "%s, .not_as_data = \"%s\"", all, p->not_as_data);
     if (p->restore.first) all = text(o, "%s, .restore = gm_restore, .restore_chain = restore", all);
     if (p->refresh.first) all = text(o, "%s, .refresh = refresh", all);
     if (p->row_bytes[0]) all = text(o, "%s, .row_bytes = row_bytes", all);

@@ -118,9 +118,12 @@ typedef struct Statement {
     const struct Statement *next;  // of the same line
 } Statement;
 
-typedef struct Spelled {  // the sum that the name of a VAR_PATTERN spells out
+typedef enum { SPELLED_SUM, SPELLED_LOWER, SPELLED_UPPER } SpelledAs;  // a sum; the largest of lower ends; the smallest of upper ones
+
+typedef struct Spelled {  // what the name of a VAR_PATTERN spells out
     Loops loops;
     Expr *value;
+    SpelledAs of;
 } Spelled;
 
 // of ~ dist(args), an exact draw; dist NULL: the law is another one

@@ -492,6 +492,8 @@ const char *kernels_check(const Program *p, const char *pass)
             c.team = k->kind == KERNEL_TEAM;
             declare(&c, "CHECKING", "int", false);
             declare(&c, "FOR_MODES", "int", false);
+            declare(&c, "BY_COORDINATES", "int", false);
+            declare(&c, "BY_UNKNOWNS", "int", false);
             declare(&c, "IS_DRAWN", "int", false);
             declare(&c, "NAN", "wide", false);
             if (k->row) {

@@ -29,7 +29,7 @@ const char *loops_over(Lower *p, const Loops *l)
     return over;
 }
 
-enum { WIDTH = 150, LONGEST = 400, MOST_LINES = 12 };  // of the comment above a kernel; --explain prints all of it
+enum { WIDTH = 150, LONGEST = 400, MOST_LINES = 14 };  // of the comment above a kernel; --explain prints all of it
 enum { COLUMNS = 140, LEAST_COLUMNS = 70 };             // of a line, after which it goes on in the next one
 
 // Where a line of a comment ends: behind a comma, before a sign, in a gap; else at any space.

@@ -328,8 +328,10 @@ static Var *scale_of(Lower *p, const Update *s)
 static void note_scale(Lower *p, const Update *s)
 {
     if (!s->gaussian.scaled) return;
-    note(p, "  the scale of %s is drawn together with it: its square is gamma(count/2, (sum of squares - %s'%s^-1 %s)/2) (Liu and Wu 1999)",
-         s->gaussian.scaled_latent->var->name, s->description->h, s->description->J, s->description->h);
+    note(p, "  the scale of %s is drawn together with it: its square is gamma(count/2, (sum of squares - %s'%s^-1 %s)/2) (Liu and Wu 1999)"
+         ". scale_of_%s has that sum, the count, and the scale",
+         s->gaussian.scaled_latent->var->name, s->description->h, s->description->J, s->description->h,
+         s->gaussian.scaled_latent->var->name);
 }
 
 static bool any_own_array(const Update *s)

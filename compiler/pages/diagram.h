@@ -19,6 +19,7 @@ typedef struct DiagramPlate {
     const char *label;  // i in 1:N
     const Expr *lo, *hi;
     int parent;                  // 0: all of the diagram, which is plate 0
+    double label_end;            // where the label ends, from x: no edge crosses it
     double x, y, width, height;  // x, y: the upper left corner, of its parent until all is laid out
 } DiagramPlate;
 

@@ -427,9 +427,14 @@ static const Formula *write_array(Notation *t, const Expr *e)
     t->names[at].open++;
     const Formula *range = ROW(t, leaf(t, FORMULA_INDEX, t->names[at].name), formula_sign(t, SIGN_IN), leaf(t, FORMULA_NUMBER, "1"),
                                formula_sign(t, SIGN_TO), write(t, n, LEVEL_ATOM));
-    const Formula *f = indexed(t, formula_fenced(t, '(', write(t, body, LEVEL_ANY)), 1, &range);
+    const Formula *f = write(t, body, LEVEL_ANY);
     t->names[at].open--;
-    return f;
+    if (body->kind != EX_ARRAY || f->kind != FORMULA_INDEXED || f->kid[0]->kind != FORMULA_FENCED || f->kid[0]->open != '(')
+        return indexed(t, formula_fenced(t, '(', f), 1, &range);
+    const Formula *both[3] = {range};  // an array of arrays: one pair of parentheses
+    if (f->n > 3) return indexed(t, formula_fenced(t, '(', f), 1, &range);
+    for (int k = 1; k < f->n; k++) both[k] = f->kid[k];
+    return indexed(t, f->kid[0], f->n, both);
 }
 
 // ---- calls ----
@@ -467,7 +472,7 @@ static const Formula *write_call(Notation *t, const Expr *e)
     const Formula *f;
     if (is_condition(e)) return ROW(t, formula_sign(t, SIGN_INDICATOR), formula_fenced(t, '[', formula_condition(t, e)));
     switch ((int)e->fn) {
-    case FN_pi: return formula_word(t, "pi");
+    case FN_pi: return names_a_variable(t->g, "pi") ? formula_word(t, "pi") : symbol(t, "pi", false);
     case FN_if_else: return (f = write_choice(t, e)) ? f : write_cases(t, e);
     case FN_log1p: return formula_call(t, "log", 1, (const Formula *[]){write_sum(t, ex_plus(e->args[0], 1))});
     case FN_log1m: return formula_call(t, "log", 1, (const Formula *[]){write(t, ex_sub(ex_num(1), e->args[0]), LEVEL_ANY)});
@@ -526,6 +531,7 @@ typedef struct Rest {  // of loops, from `at` on
     const Loops *over;
     int at;
     const Expr *value;
+    SignId sign;
 } Rest;
 
 static const Formula *sum_from(Notation *t, const void *with)
@@ -534,7 +540,7 @@ static const Formula *sum_from(Notation *t, const void *with)
     if (r->at == r->over->n) return write(t, r->value, LEVEL_PRODUCT);
     const Index *i = r->over->index[r->at];
     const bool last = r->at + 1 == r->over->n;
-    return write_big(t, SIGN_SUM, i, i->lo, i->hi, last ? r->over->guard : NULL, sum_from, &(Rest){r->over, r->at + 1, r->value});
+    return write_big(t, r->sign, i, i->lo, i->hi, last ? r->over->guard : NULL, sum_from, &(Rest){r->over, r->at + 1, r->value, r->sign});
 }
 
 // The same, of an expression as it stands.
@@ -543,7 +549,21 @@ static const Formula *sum_over(Notation *t, const Loops *over, const Expr *e)
     if (!over->n && over->guard)
         return ROW(t, formula_sign(t, SIGN_INDICATOR), formula_fenced(t, '[', formula_condition(t, over->guard)),
                    formula_sign(t, SIGN_TIMES), write(t, e, LEVEL_PRODUCT));
-    return sum_from(t, &(Rest){over, 0, e});
+    return sum_from(t, &(Rest){over, 0, e, SIGN_SUM});
+}
+
+// An end that is there under a condition, or the nearest of several; without one it is infinite.
+static const Formula *end_over(Notation *t, const Spelled *s)
+{
+    const bool lower = s->of == SPELLED_LOWER;
+    if (s->loops.n) return sum_from(t, &(Rest){&s->loops, 0, s->value, lower ? SIGN_MAXIMUM : SIGN_MINIMUM});
+    const Formula *infinite = formula_sign(t, SIGN_INFINITE);
+    Formula *f = node(t, FORMULA_CASES, 4);
+    f->kid[0] = write(t, s->value, LEVEL_ANY);
+    f->kid[1] = formula_condition(t, s->loops.guard);
+    f->kid[2] = lower ? ROW(t, formula_sign(t, SIGN_NEGATIVE), infinite) : infinite;
+    f->kid[3] = NULL;
+    return f;
 }
 
 const Formula *formula_loops(Notation *t, const Loops *over)
@@ -562,6 +582,7 @@ const Formula *formula_loops(Notation *t, const Loops *over)
 static const Formula *write_ref(Notation *t, const Expr *e)
 {
     const Var *v = e->var;
+    if (v->spelled && v->spelled->of != SPELLED_SUM) return end_over(t, v->spelled);
     if (v->spelled) return sum_over(t, &v->spelled->loops, v->spelled->value);
     if (v->parts && e->nargs == 1 && e->args[0]->kind == EX_NUM) return formula_symbol(t, v->parts[(int)e->args[0]->number - 1]);
     if (v->kind == VAR_PATTERN) return formula_word(t, v->name);

@@ -85,6 +85,11 @@ static void marked_text(const HtmlPage *h, const char *text, size_t n, bool code
         }
         size_t to = i;
         while (to < n && (isalnum((unsigned char)text[to]) || text[to] == '_')) to++;
+        if (to == i && n - i > 1 && text[i] == '-' && text[i + 1] == '>') {
+            fputs("<span class=\"of\">-&gt;</span>", h->out);  // no line ends within it
+            i += 2;
+            continue;
+        }
         if (to == i) {
             bytes(h->out, text + i++, 1);
             continue;
@@ -169,7 +174,14 @@ static void part(FILE *out, bool *begun)
     *begun = true;
 }
 
-enum { LONG_SUM = 6 };  // signs and terms of a sum whose terms are parts, too
+enum { LONG_SUM = 6, LONG = 16 };  // signs and terms of a sum whose terms are parts, too; signs, names and numbers of any formula
+
+static int count_leaves(const Formula *f)
+{
+    int n = f->n == 0;
+    for (int i = 0; i < f->n; i++) n += f->kid[i] ? count_leaves(f->kid[i]) : 0;
+    return n;
+}
 
 static bool is_long_sum(const Formula *f)
 {
@@ -179,22 +191,36 @@ static bool is_long_sum(const Formula *f)
                : body->kind == FORMULA_FENCED && body->open == '(' && body->kid[0]->kind == FORMULA_ROW && body->kid[0]->n >= LONG_SUM;
 }
 
+static void parts(FILE *out, const Formula *f, bool *begun);
+
+static void fenced_parts(FILE *out, const Formula *f, bool *begun)
+{
+    fputs("<mo form=\"prefix\" stretchy=\"false\">(</mo>", out);
+    *begun = true;
+    parts(out, f->kid[0], begun);
+    fputs("<mo form=\"postfix\" stretchy=\"false\">)</mo>", out);
+}
+
 static void parts(FILE *out, const Formula *f, bool *begun)
 {
     if (f->kind == FORMULA_ROW) {
-        for (int i = 0; i < f->n; i++) parts(out, f->kid[i], begun);
+        for (int i = 0; i < f->n; i++) {
+            const bool times = f->kid[i]->kind == FORMULA_SIGN && f->kid[i]->sign == SIGN_TIMES;
+            if (times && i + 1 < f->n && count_leaves(f->kid[i + 1]) >= LONG) part(out, begun);  // before a long factor
+            else parts(out, f->kid[i], begun);
+        }
         return;
     }
-    if (f->kind == FORMULA_BIG && is_long_sum(f)) {
+    const bool is_long = (f->kind == FORMULA_BIG || (f->kind == FORMULA_FENCED && f->open == '(')) && count_leaves(f) >= LONG;
+    if (f->kind == FORMULA_BIG && (is_long || is_long_sum(f))) {
         *begun = true;
         mathml_big(out, f);
-        if (f->kid[2]->kind == FORMULA_BIG) {
-            parts(out, f->kid[2], begun);
-            return;
-        }
-        fputs("<mo form=\"prefix\" stretchy=\"false\">(</mo>", out);
-        parts(out, f->kid[2]->kid[0], begun);
-        fputs("<mo form=\"postfix\" stretchy=\"false\">)</mo>", out);
+        if (f->kid[2]->kind == FORMULA_FENCED && f->kid[2]->open == '(') fenced_parts(out, f->kid[2], begun);
+        else parts(out, f->kid[2], begun);
+        return;
+    }
+    if (is_long) {
+        fenced_parts(out, f, begun);
         return;
     }
     if (begins_part(f)) part(out, begun);
@@ -251,6 +277,23 @@ static const char *when_made(const Update *u)
     return u->when == WITHOUT_GRADIENTS ? " *" : "";
 }
 
+static const Formula *symbols(Notation *t, Var *const *var, int n)
+{
+    const Formula **list = NEW_N(t->arena, const Formula *, n + 1);
+    for (int i = 0; i < n; i++) list[i] = formula_symbol(t, var[i]);
+    return formula_list(t, n, list);
+}
+
+// p(sigma, tau | rest without alpha, beta): these are integrated out.
+static const Formula *law_before(const Pages *p, const Update *u)
+{
+    Notation names = notation_new(p->g), *t = &names;
+    const Scales *of = u->gaussian.scales;
+    const Formula *given = ROW(t, symbols(t, of->var, of->n), formula_sign(t, SIGN_GIVEN), formula_prose(t, "rest without "),
+                               symbols(t, u->block, u->nblock));
+    return ROW(t, formula_letter(t, "p"), formula_fenced(t, '(', given));
+}
+
 // What an update of a joint normal slice samples before it, with the joint normal integrated out.
 static void sweep_before(const HtmlPage *h, const Derivation *d)
 {
@@ -265,7 +308,9 @@ static void sweep_before(const HtmlPage *h, const Derivation *d)
         if (i) fputs(", ", out);
         html_text(out, of->var[i]->name);
     }
-    fputs("</td><td></td><td>slice sampling<span class=\"note\">, before the joint normal and with it integrated out, on a CPU"
+    fputs("</td><td>", out);
+    formula(out, law_before(h->p, d->update));
+    fputs("</td><td>slice sampling<span class=\"note\">, before the joint normal and with it integrated out, on a CPU"
           "</span></td><td>",
           out);
     const int line = span_line(of->var[0]->span);

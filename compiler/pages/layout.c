@@ -7,7 +7,8 @@
 #include <string.h>
 #include "layout.h"
 
-enum { GAP_ACROSS = 26, GAP_DOWN = 44, PADDING = 16, LABEL = 18, LANE = 10, NODE_HEIGHT = 40, ROUNDS = 8 };
+#define LETTER 7.2  // of labels, in the mean
+enum { MARGIN = 10, GAP_ACROSS = 26, GAP_DOWN = 44, PADDING = 16, LABEL = 18, LANE = 10, NODE_HEIGHT = 40, ROUNDS = 8 };
 
 typedef struct Item {
     int node, plate;  // which it is; -1: neither
@@ -238,6 +239,46 @@ static void bend(const Level *l, DiagramEdge *e, double x, double y)
     e->plate[e->n++] = l->plate;
 }
 
+// An edge passes a layer upright, so that it stays beside what is higher than it.
+static void pass(const Level *l, DiagramEdge *e, int item, const double *middle, const double *height)
+{
+    const double x = l->item[item].x, half = height[l->item[item].layer] / 2 - NODE_HEIGHT / 2;
+    bend(l, e, x, middle[item] - half);
+    if (half > 0) bend(l, e, x, middle[item] + half);
+}
+
+// Where edges from this item to the outside leave the plate.
+static double exit_of(Level *l, int item)
+{
+    const struct Lane *lane = lane_of(l, item, true);
+    return l->item[lane ? lane->first + lane->n - 1 : item].x;
+}
+
+// Edges leave the plate upright. The label stands right of them, or left, if there is room, else the plate is made wider.
+static void leave_and_label(Level *l, DiagramPlate *p)
+{
+    Diagram *d = l->d;
+    const double label = LETTER * (double)strlen(p->label);
+    double first = 0, last = 0;
+    bool any = false;
+    for (int k = 0; k < d->nedges; k++) {
+        const int a = item_of(l, d->edge[k].from), b = item_of(l, d->edge[k].to);
+        if (a < 0 || b >= 0) continue;
+        const double x = exit_of(l, a);
+        bend(l, &d->edge[k], x, p->height);
+        if (!any || x < first) first = x;
+        if (!any || x > last) last = x;
+        any = true;
+    }
+    p->label_end = p->width - MARGIN;
+    if (!any || last + MARGIN <= p->label_end - label) return;
+    if (first - MARGIN >= MARGIN + label) p->label_end = MARGIN + label;
+    else {
+        p->label_end = last + MARGIN + label;
+        if (p->width < p->label_end + MARGIN) p->width = p->label_end + MARGIN;
+    }
+}
+
 // Sizes and places within the plate; bends of edges, relative to it.
 static void settle(Level *l)
 {
@@ -249,7 +290,7 @@ static void settle(Level *l)
         if (i == 0 || it->x + it->width / 2 > most) most = it->x + it->width / 2;
     }
     int *list = NEW_N(d->arena, int, l->nitems + 1);
-    double *middle = NEW_N(d->arena, double, l->nitems + 1);
+    double *middle = NEW_N(d->arena, double, l->nitems + 1), *height_of = NEW_N(d->arena, double, l->nlayers + 1);
     for (int layer = 0; layer < l->nlayers; layer++) {
         const int n = items_of(l, layer, list);
         double height = 0;
@@ -262,25 +303,27 @@ static void settle(Level *l)
             if (it->node >= 0) d->node[it->node].x = it->x, d->node[it->node].y = middle[list[i]];
             if (it->plate >= 0) d->plate[it->plate].x = it->x - it->width / 2, d->plate[it->plate].y = middle[list[i]] - it->height / 2;
         }
+        height_of[layer] = height;
         y += height + (layer + 1 < l->nlayers ? GAP_DOWN : 0);
     }
     for (int k = 0; k < l->nsegments; k++) {
         const Item *it = &l->item[l->segment[k].to];
         if (l->segment[k].edge >= 0 && it->node < 0 && it->plate < 0)
-            bend(l, &d->edge[l->segment[k].edge], it->x, middle[l->segment[k].to]);
+            pass(l, &d->edge[l->segment[k].edge], l->segment[k].to, middle, height_of);
     }
     for (int k = 0; k < d->nedges; k++) {
         const int a = item_of(l, d->edge[k].from), b = item_of(l, d->edge[k].to);
         const struct Lane *lane = (a < 0) == (b < 0) ? NULL : lane_of(l, a >= 0 ? a : b, a >= 0);
-        for (int i = 0; lane && i < lane->n; i++) bend(l, &d->edge[k], l->item[lane->first + i].x, middle[lane->first + i]);
+        for (int i = 0; lane && i < lane->n; i++) pass(l, &d->edge[k], lane->first + i, middle, height_of);
     }
     DiagramPlate *p = &d->plate[l->plate];
     p->width = most - least + 2 * PADDING;
     p->height = y + PADDING + (l->plate ? LABEL : 0);
-    const double label = l->plate ? 7.2 * (double)strlen(p->label) + 2 * PADDING : 0;
+    const double label = l->plate ? LETTER * (double)strlen(p->label) + 2 * PADDING : 0;
     if (p->width < label) {
         const double shift = (label - p->width) / 2;
         for (int i = 0; i < l->nitems; i++) {
+            l->item[i].x += shift;
             if (l->item[i].node >= 0) d->node[l->item[i].node].x += shift;
             if (l->item[i].plate >= 0) d->plate[l->item[i].plate].x += shift;
         }
@@ -289,6 +332,7 @@ static void settle(Level *l)
                 if (d->edge[k].plate[i] == l->plate) d->edge[k].x[i] += shift;
         p->width = label;
     }
+    if (l->plate) leave_and_label(l, p);
 }
 
 static void lay_out_plate(Diagram *d, int plate)

@@ -1,6 +1,8 @@
 // mathml.c -- formulas as MathML Core: elements that browsers draw without a script or a style sheet.
 //
 // A variable of the model is <mi data-s="sigma_alpha">, and the page marks all of one name together (html.c).
+#define _GNU_SOURCE
+#include <stdlib.h>
 #include <string.h>
 #include "formula.h"
 
@@ -81,6 +83,25 @@ static void scripts(FILE *out, const Formula *f)
     if (base->kind == FORMULA_SYMBOL && base->marked) fputs("</mrow>", out);
 }
 
+// A sign of its own, as high as the others of a formula.
+static void number(FILE *out, const char *text)
+{
+    if (*text == '-') fputs("<mrow><mo form=\"prefix\" lspace=\"0\" rspace=\"0\">&#8722;</mo>", out);
+    element(out, "mn", text + (*text == '-'));
+    if (*text == '-') fputs("</mrow>", out);
+}
+
+// Browsers leave out a space at either end, unless lines may not end there.
+static void words(FILE *out, const char *text)
+{
+    const size_t n = strlen(text), last = n > 1 && text[n - 1] == ' ';
+    fputs(*text == ' ' ? "<mtext>&#160;" : "<mtext>", out);
+    char *middle = strndup(text + (*text == ' '), n - (*text == ' ') - last);
+    html_text(out, middle ? middle : text);
+    free(middle);
+    fputs(last ? "&#160;</mtext>" : "</mtext>", out);
+}
+
 // The brace is scaled, as high as its rows: many fonts have none that a browser can stretch.
 static void cases(FILE *out, const Formula *f)
 {
@@ -128,11 +149,11 @@ void mathml_big(FILE *out, const Formula *f)
 void formula_mathml(FILE *out, const Formula *f)
 {
     switch (f->kind) {
-    case FORMULA_NUMBER: element(out, "mn", f->text); break;
+    case FORMULA_NUMBER: number(out, f->text); break;
     case FORMULA_SYMBOL: symbol(out, f); break;
     case FORMULA_INDEX: element(out, "mi", f->text); break;
     case FORMULA_WORD: fputs("<mi mathvariant=\"normal\">", out), html_text(out, f->text), fputs("</mi>", out); break;
-    case FORMULA_PROSE: element(out, "mtext", f->text); break;
+    case FORMULA_PROSE: words(out, f->text); break;
     case FORMULA_SIGN: fputs(signs[f->sign], out); break;
     case FORMULA_ROW: kids(out, "mrow", f); break;
     case FORMULA_FRACTION: kids(out, "mfrac", f); break;

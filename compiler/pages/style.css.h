@@ -25,7 +25,7 @@ static const char style[] =
     ".listing .row-of-code:target,.card:target>h3,.kernel:target>summary{background:var(--mark)}\n"
     ".no{display:inline-block;width:2.2em;margin-right:1em;text-align:right;color:var(--soft);user-select:none}\n"
     ".to{margin-left:1.2em;font-size:.9em;user-select:none}.to a{margin-right:.5em}\n"
-    ".comment{color:var(--soft)}.word{color:var(--word)}.s{border-radius:3px}\n"
+    ".of{white-space:nowrap}.comment{color:var(--soft)}.word{color:var(--word)}.s{border-radius:3px}\n"
     "table{border-collapse:collapse;width:100%}th,td{text-align:left;vertical-align:top;padding:.35em .9em .35em 0;"
     "border-bottom:1px solid var(--rule)}th{font-weight:600;color:var(--soft);font-size:.85rem}.wide{overflow-x:auto}\n"
     ".card{background:var(--card);border:1px solid var(--rule);border-radius:10px;padding:1.1rem 1.2rem;margin:1rem 0}\n"

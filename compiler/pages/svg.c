@@ -121,7 +121,7 @@ static void drawing(FILE *out, const Diagram *d, const char *title, const char *
     for (int k = 0; k < d->nedges; k++) edge(out, d, &d->edge[k]);
     for (int k = 1; k < d->nplates; k++) {
         const DiagramPlate *p = &d->plate[k];
-        fprintf(out, "<text class=\"plate-label\" x=\"%.1f\" y=\"%.1f\">", p->x + p->width - 10, p->y + p->height - 8);
+        fprintf(out, "<text class=\"plate-label\" x=\"%.1f\" y=\"%.1f\">", p->x + p->label_end, p->y + p->height - 8);
         html_text(out, p->label);
         fputs("</text>\n", out);
     }

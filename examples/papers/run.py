@@ -476,6 +476,7 @@ def main():
             print("Paper %d: %s" % (k, names[k]))
             paper(run)
             print("  %.0f s in all\n" % (time.time() - began))
+    print("Curves are in %s; what a row means is in examples/papers/README.md and the READMEs of its folders." % os.path.relpath(run.out))
     print("all answers are right" if not run.wrong else "%d answers are wrong" % run.wrong)
     return 1 if run.wrong else 0
 

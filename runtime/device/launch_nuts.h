@@ -3,7 +3,7 @@
 //   NUTS(run, density, var, machine, position, value, gradient, diagnostics, .name = "mu, tau", .coordinates = n, .depth = 8, ...)
 //
 // moves position[n], which the caller has set, to the next draw (nuts.h); the settings are those of GmHmc, what is not written is as usual.
-// density(run) is asked for value[0], the log density by the coordinates, value[1], that by the variables, and gradient[n] at position.
+// density(run) is asked for value[BY_COORDINATES] and value[BY_UNKNOWNS], the log densities, and gradient[n] at position.
 // Chains in lockstep need evaluations together; those that are done stay where they are. diagnostics[6] are CmdStan's accept_stat__ to
 // energy__. With --check the densities make a ratio, and the gradient is compared with differences.
 #ifndef GM_LAUNCH_NUTS_H

@@ -187,8 +187,8 @@ static inline void take_updates(GmRun *run, const GmUpdate *update, int n)
 #define GM_FOR_DRAWS(stage) \
     static void gm_##stage(GmRun *run) { all_chains(run, stage); }
 
-// The emitted program's gm_model. What follows the numbers of fields and updates are other members of it.
-#define GM_MODEL(model_name, file, data_count, state_count, update_count, ...)                                                      \
+// The emitted program's gm_model. What follows the name and the file are other members of it.
+#define GM_MODEL(model_name, file, ...)                                                                                             \
     static void gm_batch(GmRun *one) { sweep_batch(one, sweep); }                                                                   \
     static void gm_sweep(GmRun *run)                                                                                                \
     {                                                                                                                               \
@@ -218,15 +218,15 @@ static inline void take_updates(GmRun *run, const GmUpdate *update, int n)
     GM_C const GmModel gm_model = {.name = model_name,                                                                              \
                                    .source = file,                                                                                  \
                                    .data = data_fields,                                                                             \
-                                   .n_data = data_count,                                                                            \
+                                   .n_data = GM_DATA_FIELDS,                                                                          \
                                    .data_size = sizeof(Data),                                                                       \
                                    .state = state_fields,                                                                           \
-                                   .n_state = state_count,                                                                          \
+                                   .n_state = GM_STATE_FIELDS,                                                                        \
                                    .state_size = sizeof(State),                                                                     \
                                    .setup = setup,                                                                                  \
                                    .sweep = gm_sweep,                                                                               \
                                    .log_joint = gm_joint,                                                                           \
-                                   .n_updates = update_count,                                                                       \
+                                   .n_updates = GM_UPDATES,                                                                     \
                                    .update_name = gm_update_name,                                                                   \
                                    .update = gm_update,                                                                             \
                                    .update_hmc = gm_update_hmc,                                                                     \

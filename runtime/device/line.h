@@ -63,6 +63,8 @@ DEVICE double line_by_upper(double y, double lo, double hi, double slope)
     return lo == -INFINITY && hi < INFINITY ? slope : 0;
 }
 
+enum { BY_COORDINATES, BY_UNKNOWNS };  // which of the two log densities: the first has the log Jacobian besides
+
 // Effects: u with a prior of centre m and spread s, standardised by the share c, is  u = m + scale (q - (1 - c) m),  scale = s^c: c = 0
 // leaves u as it is, c = 1 makes it (u - m) / s. log |du/dq| = c log(s). Of a density whose derivative by u is `slope`, standard_by_centre
 // and standard_by_spread are the derivatives of it and of log |du/dq| by m and s, q staying where it is, and scale * slope that by q.

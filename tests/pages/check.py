@@ -81,6 +81,34 @@ def inside(a, b):
     return a[0] >= b[0] and a[1] >= b[1] and a[0] + a[2] <= b[0] + b[2] and a[1] + a[3] <= b[1] + b[3]
 
 
+def points(path, steps=24):
+    """Of an edge: where it goes, piece by piece a cubic or a straight line."""
+    out, at = [], None
+    for kind, numbers in re.findall(r"([MCL])([-0-9. ]+)", path):
+        p = [float(v) for v in numbers.split()]
+        to = p[-2:]
+        if kind == "C":
+            c = [at, p[:2], p[2:4], to]
+            out += [[sum(w * q[k] for w, q in zip(((1 - t) ** 3, 3 * t * (1 - t) ** 2, 3 * t * t * (1 - t), t ** 3), c)) for k in (0, 1)]
+                    for t in (i / steps for i in range(steps + 1))]
+        elif kind == "L":
+            out += [[at[k] + (to[k] - at[k]) * i / steps for k in (0, 1)] for i in range(steps + 1)]
+        at = to
+    return out
+
+
+def check_labels(where, text):
+    """No edge that leads down crosses the label of a plate, whose letters are some 6 wide."""
+    labels = [(float(x), float(y), len(name))
+              for x, y, name in re.findall(r'<text class="plate-label" x="([-\d.]+)" y="([-\d.]+)">([^<]*)<', text)]
+    for path in re.findall(r'<path class="edge"[^>]* d="([^"]*)"', text):
+        for x, y in points(path) if "L" not in path else []:
+            for end, foot, n in labels:
+                if end - 6 * n < x < end and foot - 9 < y < foot + 2:
+                    wrong(where, "an edge crosses the label of a plate, at %.0f, %.0f" % (x, y))
+                    return
+
+
 def check_math(where, text):
     for one in re.findall(r"<math.*?</math>", text, re.S):
         try:
@@ -142,6 +170,7 @@ def check_html(where, text, data):
             if 'id="kernel-%s"' % k["name"] not in card.group():
                 wrong(where, "%s is not beside %s" % (k["name"], u["id"]))
     check_math(where, text)
+    check_labels(where, text)
 
 
 # ---- data: docs/pages.md lists the keys of each object ----

@@ -219,12 +219,14 @@ static bool all_statistics(Graph *g, Conditional *c, Statistics *all)
 static const char *why_no_family(Graph *g, const Conditional *c, const Statistics *all)
 {
     char *text = arena_strdup(g->arena, "");
-    for (int i = 0; i < all->n; i++) {  // a line of them
+    ex_reserve(c->var->rank, c->element);  // sums within have other indices than the element
+    for (int i = 0; i < all->n; i++) {     // a line of them
         const char *statistic = ex_quote(g->arena, ex_replace(all->item[i].statistic, c->u, c->current));
         const bool fits = strlen(text) + strlen(statistic) < 100 || i == 0;
         text = arena_printf(g->arena, "%s%s%s", text, i ? ", " : "", fits ? statistic : "...");
         if (!fits) break;
     }
+    ex_reserve(0, NULL);
     if (all->n == 0) return arena_strdup(g->arena, "nothing in the model makes it proper on its support");
     return arena_printf(g->arena, "no family has the statistics { %s }%s", text,
                         c->bounds || isfinite(c->var->lower_number) || isfinite(c->var->upper_number) ? " on its support" : "");

@@ -77,7 +77,7 @@ static void joined(Graph *g, Description *d, const Update *s)
         d->method =
             arena_printf(g->arena, "%s. This is done where %s, on a GPU where %s; elsewhere they are drawn one after the other, below",
                          d->method, shown(g, j->where), shown(g, j->on_gpu));
-    d->elements = chain ? "together" : "independent elements in parallel";
+    d->elements = chain ? "jointly" : "independent elements in parallel";
     d->because = s->reason;
     describe_law(g, d, arena_printf(g->arena, "(%s)", elements),
                  chain ? ": every combination of values weighed by its density, the whole chain together"
@@ -205,7 +205,7 @@ static void describe_elliptical(Graph *g, Description *d, const Update *s)
     d->method =
         "elliptical slice sampling (Murray, Adams and MacKay 2010): the vector is rotated towards a draw from its prior, by an angle "
         "from a slice of the rest of its density";
-    d->elements = c->var->rank > 1 ? "each vector whole, one vector after the other" : "together";
+    d->elements = c->var->rank > 1 ? "each vector whole, one vector after the other" : "jointly";
     describe_law(g, d, shown_element(g, c), ": elliptical slice sampled as a whole");
     d->law = arena_printf(g->arena, "%s has its prior times the density below, up to a constant", d->what);
     describe_density(g, d, s);
@@ -247,7 +247,7 @@ static void describe_gradients(Graph *g, Description *d, const Update *s)
         add_line(g, d, arena_printf(g->arena, "log density += %s%s", shown_over(g, f->log_density, &l), shown_loops(g, &l)),
                  statement_adds(NULL, f->log_density, &l, f));
     }
-    d->elements = "together";
+    d->elements = "jointly";
 }
 
 static void describe_categories(Graph *g, Description *d, const Update *s)

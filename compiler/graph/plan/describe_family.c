@@ -28,7 +28,7 @@ static void bounds(Graph *g, Description *d, const Conditional *c)
             Expr *value = p->value;
             if (l.n) b = arena_printf(g->arena, "%s(%s, %s)", side ? "min" : "max", loops_text(g, &l), b);
             else if (l.guard) b = arena_printf(g->arena, "(%s where %s)", b, shown(g, l.guard));
-            if (l.n || l.guard) value = summed_expr(g, b, &l, value);
+            if (l.n || l.guard) value = end_expr(g, b, &l, value, side);
             t = t ? arena_printf(g->arena, "%s, %s", t, b) : b;
             end = end ? ex_call2(side ? "min" : "max", end, value) : value;
             n++;

@@ -10,6 +10,8 @@ const char *shown(const Graph *g, const Expr *e);
 const char *shown_over(const Graph *g, const Expr *e, const Loops *l);
 Expr *named_expr(Graph *g, const char *name);
 Expr *summed_expr(Graph *g, const char *name, const Loops *l, Expr *value);
+// the largest of these lower ends, the smallest of these upper ones (side 1); infinite where there is none
+Expr *end_expr(Graph *g, const char *name, const Loops *l, Expr *value, int side);
 void add_line(Graph *g, Description *d, const char *t, Statement as);
 Statement statement_adds(const char *words, Expr *value, const Loops *over, const Factor *f);
 Statement statement_is(const char *name, Expr *value);

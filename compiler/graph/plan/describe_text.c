@@ -34,11 +34,21 @@ static bool mentions_any(const Expr *e, const Loops *l)
     return false;
 }
 
-Expr *summed_expr(Graph *g, const char *name, const Loops *l, Expr *value)
+static Expr *spelled_expr(Graph *g, const char *name, Spelled s)
 {
     Expr *e = named_expr(g, name);
-    e->var->spelled = arena_copy(g->arena, &(Spelled){*l, value}, sizeof(Spelled));
+    e->var->spelled = arena_copy(g->arena, &s, sizeof s);
     return e;
+}
+
+Expr *summed_expr(Graph *g, const char *name, const Loops *l, Expr *value)
+{
+    return spelled_expr(g, name, (Spelled){.loops = *l, .value = value});
+}
+
+Expr *end_expr(Graph *g, const char *name, const Loops *l, Expr *value, int side)
+{
+    return spelled_expr(g, name, (Spelled){.loops = *l, .value = value, .of = side ? SPELLED_UPPER : SPELLED_LOWER});
 }
 
 Expr *total_of_part(Graph *g, const Conditional *c, const Part *p)

@@ -24,6 +24,7 @@ typedef struct Words {
     bool squared;  // what is said: its sign makes no difference
     size_t most;    // letters; 0: LONGEST. With it the sum itself stands beside the name, which leaves signs out
     size_t linked;  // where words at the end begin that belong to what follows; 0: there are none
+    int choices;    // around what is said: of a choice within another nothing is
     bool exact;    // of a value, not of what is summed: a number that has no word, or a subscript that has, makes it full
 } Words;
 
@@ -47,6 +48,15 @@ static void say_link(Words *w, const char *word)
     say(w, word);
     if (!w->full) w->linked = from;
 }
+
+static void drop_link(Words *w)
+{
+    if (w->linked) w->text[w->n = w->linked] = '\0';
+    w->linked = 0;
+}
+
+// Whether nothing is left out that it was to end with.
+static bool is_whole(const Words *w) { return !w->full && !w->linked; }
 
 static bool moves(const Expr *e, const Loops *l)
 {
@@ -117,6 +127,7 @@ static void say_sum(Words *w, const Expr *e, const Loops *l)
             continue;
         }
         const bool minus = is_minus(t);
+        drop_link(w);  // what was to follow has no words
         if (first) negated = minus;
         else say_link(w, minus != negated ? "minus" : "plus");
         say_expr(w, t, l);
@@ -154,38 +165,49 @@ static bool of_observed(const Expr *e)
     return e->kind == EX_CALL && e->fn == FN_if_else && ex_is_num(e->args[1], 0) && ex_find(e->args[0], test_missing, NULL);
 }
 
+// The sum of 1/sigma^2 is sum_inverse_sigma_squared.
+static bool says_nothing_yet(const Words *w) { return w->n == 0 || strcmp(w->text, "sum") == 0 || strcmp(w->text, "mean") == 0; }
+
+static void say_choice(Words *w, const Expr *e, const Loops *l)
+{
+    if (w->choices && !w->exact) return;
+    const bool not = ex_is_num(e->args[1], 0);
+    const Expr *x = e->args[1 + not ];
+    w->choices++;
+    if (!ex_is_num(x, 1)) say_expr(w, x, l);
+    if (!not &&!ex_is_num(e->args[2], 0)) {
+        say_link(w, "or");
+        say_expr(w, e->args[2], l);
+    }
+    w->choices--;
+    if (of_observed(e)) {
+        say(w, "observed");
+        return;
+    }
+    Words where = {.n = 0};
+    if (said_comparison(&where, e->args[0], l) && is_whole(&where)) {
+        say_link(w, not ? "where_not" : "where");
+        say(w, where.text);
+    } else say(w, "chosen");
+}
+
+// A function of several things beside what is said is left out: its words would be taken for those.
 static void say_call(Words *w, const Expr *e, const Loops *l)
 {
     if (e->fn == FN_if_else) {
-        const bool not = ex_is_num(e->args[1], 0);
-        const Expr *x = e->args[1 + not ];
-        if (!ex_is_num(x, 1)) say_expr(w, x, l);
-        if (!not &&!ex_is_num(e->args[2], 0)) {
-            say_link(w, "or");
-            say_expr(w, e->args[2], l);
-        }
-        if (of_observed(e)) {
-            say(w, "observed");
-            return;
-        }
-        Words where = {.n = 0};
-        if (said_comparison(&where, e->args[0], l) && !where.full) {
-            say_link(w, not ? "where_not" : "where");
-            say(w, where.text);
-        } else say(w, "chosen");
+        say_choice(w, e, l);
         return;
     }
     if (said_comparison(w, e, l)) return;
+    if (e->nargs > 1 && !w->exact && !says_nothing_yet(w)) return;
     if (!isalpha((unsigned char)*e->name)) {
         say(w, "chosen");
         return;
     }
     say(w, e->name);
-    for (int i = 0; i < e->nargs; i++) say_expr(w, e->args[i], l);
+    for (int i = 0; i < e->nargs; i++)
+        if (w->exact || e->nargs == 1 || e->args[i]->kind != EX_NUM) say_expr(w, e->args[i], l);
 }
-
-// The sum of 1/sigma^2 is sum_inverse_sigma_squared.
-static bool says_nothing_yet(const Words *w) { return w->n == 0 || strcmp(w->text, "sum") == 0 || strcmp(w->text, "mean") == 0; }
 
 // The sum over i of sum_x_by_i[i] is one of x.
 static const char *summed_part(const char *name)
@@ -265,6 +287,7 @@ const char *statistic_name(const Graph *g, const Sum *s)
     else {
         say(&w, "sum");
         say_expr(&w, s->value, &s->loops);
+        drop_link(&w);
     }
     bool by = false;
     for (int k = 0; k < s->n; k++) {
@@ -279,7 +302,7 @@ const char *statistic_name(const Graph *g, const Sum *s)
         by = true;
     }
     Words where = {.n = 0};
-    if (s->loops.guard && said_comparison(&where, s->loops.guard, &s->loops) && w.n + where.n + 7 <= LONGEST) {
+    if (s->loops.guard && said_comparison(&where, s->loops.guard, &s->loops) && is_whole(&where) && w.n + where.n + 7 <= LONGEST) {
         say(&w, "where");
         say(&w, where.text);
     }
@@ -303,7 +326,7 @@ static Look test_unsaid(const Expr *e, void *with)
     return choice || e->kind == EX_ARRAY || e->kind == EX_AT || (e->kind == EX_REDUCE && e != with) ? FOUND : LOOK;
 }
 
-enum { LONGEST_LOCAL = 28, LONGEST_TOTAL = LONGEST };
+enum { LONGEST_LOCAL = 28, LONGEST_TOTAL = 36 };
 
 // A sum that is a statistic over how many there are, at least 1: their mean. NULL: it is none.
 const Var *statistic_mean(const Expr *e)
@@ -326,7 +349,7 @@ static const char *total_local_name(const Graph *g, const Expr *e)
     Words w = {.most = LONGEST_TOTAL};
     say(&w, "sum");
     say_expr(&w, ex_open(e, i), &over);
-    if (w.linked) w.text[w.n = w.linked] = '\0';
+    drop_link(&w);
     for (size_t k = 0; k < w.n; k++)
         if (!isalnum((unsigned char)w.text[k]) && w.text[k] != '_') return "";
     return strchr(w.text, '_') && !map_get(&g->taken, w.text) ? arena_printf(g->arena, "%s", w.text) : "";

@@ -133,11 +133,22 @@ static void put_centring_slopes(HmcBlock *m, int i)
     }
 }
 
+bool has_jacobian(const HmcBlock *m)
+{
+    bool any = false;
+    for (int i = 0; i < m->update->nblock; i++)
+        any |= m->tied[i].slope || !is_free(&m->ends[i]) || m->centring[i].priors || m->update->block[i]->exists;
+    return any;
+}
+
 // By the chain rule: d/dq = d/dx dx/dq + d log |dx/dq| / dq, from the last variable to the first: what comes later may have ends that
 // depend with what comes before. Elements that do not exist are independent and standard normal.
 void put_chain_rule(HmcBlock *m)
 {
     Lower *p = m->p;
+    if (has_jacobian(m))
+        put(p, NODE_COMMENT)->text.lines =
+            "by the chain rule, from unknowns x to coordinates q: d lp/dq = d lp/dx * dx/dq + d log|dx/dq|/dq; lp gains log|dx/dq|";
     for (int o = m->update->nblock - 1; o >= 0; o--) {
         const int i = m->order[o];
         Var *v = m->update->block[i];

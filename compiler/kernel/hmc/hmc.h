@@ -326,6 +326,7 @@ void put_span_gradient(HmcBlock *m, const RowSpan *s);  // what the coefficients
 // ---- chain.c ----
 
 // In the open kernel, from the last variable to the first; what log |dx/dq| adds goes to the log density.
+bool has_jacobian(const HmcBlock *m);  // whether some coordinate is not the unknown itself
 void put_chain_rule(HmcBlock *m);
 
 // ---- log_density.c ----

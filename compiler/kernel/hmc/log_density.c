@@ -1,10 +1,15 @@
 // log_density.c -- the kernels of the log density and its gradient by the coordinates.
 #include "hmc.h"
 
-// The log density by the coordinates, and by the variables.
+// The log density by the coordinates, and by the variables: the names of their places are those of device/line.h, from 0.
 enum { BY_COORDINATES = 1, BY_VARIABLES = 2 };
 
-static Expr *density_place(const HmcBlock *m, int which) { return ex_ref(m->density, 1, (Expr *[]){ex_num(which)}); }
+static Expr *density_place(const HmcBlock *m, int which)
+{
+    Var *place = local_new(m->p->g->arena, which == BY_COORDINATES ? "BY_COORDINATES" : "BY_UNKNOWNS");
+    place->base = BASE_INT;
+    return ex_ref(m->density, 1, (Expr *[]){ex_plus(local_ref(place), 1)});
+}
 
 static void put_density_store(HmcBlock *m, int which)
 {
@@ -103,10 +108,7 @@ void put_log_density(HmcBlock *m, Prepared *first)
 void put_jacobian(HmcBlock *m)
 {
     Lower *p = m->p;
-    bool any = false;
-    for (int i = 0; i < m->update->nblock; i++)
-        any |= m->tied[i].slope || !is_free(&m->ends[i]) || m->centring[i].priors || m->update->block[i]->exists;
-    if (!any) return;
+    if (!has_jacobian(m)) return;
     note(p, "The log Jacobian and its gradient: what the log density of the coordinates has besides that of %s",
          m->update->description->subject);
     Kernel *k = open_kernel(p, KERNEL_TEAM, words(p, "jacobian_%s", m->stem), "wide");

@@ -86,7 +86,9 @@ void put_ends(HmcBlock *m)
 void put_enter(HmcBlock *m)
 {
     Lower *p = m->p;
-    note(p, "Unconstrained coordinates of %s. Where a value has not changed its coordinate is kept: made again, it would be rounded again",
+    note(p,
+         "Unconstrained coordinates of %s, in this order. kept_coordinate(q, value at q, x, fresh) is q where x is that value still: "
+         "a fresh coordinate would be rounded again",
          m->update->description->subject);
     const char *standardised = "";
     for (int i = 0; i < m->update->nblock; i++)
@@ -94,9 +96,11 @@ void put_enter(HmcBlock *m)
             standardised = words(p, "%s%s%s", standardised, *standardised ? ", " : "", m->update->block[i]->name);
     if (*standardised)
         note(p,
-             "%s = centre + scale*(q - (1 - non_centring)*centre), scale = spread^non_centring: q is the coordinate, centre and spread the "
-             "prior mean and sd. non_centring is %s; with 0 the value is q itself, with 1 it is centre + spread*q. standard_scale gives "
-             "scale, standard_chain the chain rule: the slope by q, what centre and spread get of it, and log(scale), the log Jacobian",
+             "%s = centre + scale*(q - (1 - c)*centre), scale = standard_scale(c, spread) = spread^c: q is the coordinate, centre and "
+             "spread the prior mean and sd. c, its non_centring, is %s; with 0 the value x is q itself, with 1 it is centre + "
+             "spread*q. from_standard(q, c, centre, scale) is x, "
+             "to_standard(x, c, centre, scale) is q. standard_chain(c, centre, spread, scale, x, &slope, &by_centre, &by_spread) is "
+             "the chain rule: the slope by x becomes that by q, the other two those by centre and spread; it returns log(scale)",
              standardised, m->shares ? "found in warm-up (Papaspiliopoulos et al. 2007; Gorinova et al. 2020)" : "1");
     Kernel *k = open_kernel(p, KERNEL_TEAM, words(p, "enter_%s", m->stem), "wide");
     k->places = true;

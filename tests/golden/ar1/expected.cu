@@ -8,16 +8,18 @@
 //   (phi, s2)  drawn jointly by Hamiltonian Monte Carlo  density_phi_s2  model.gm:9
 //
 // In kernels `d` is the data, `s` the state of one chain, and `at` the place in the run, the key of its random numbers. Subscripts count
-// from 1 in comments, as in the model, and from 0 in the code. *s->x is a number, s->x[k] an element. `real` and `solve` are double, unless
-// --precision makes them float on a GPU; `wide` is double.
+// from 1 in comments, as in the model, and from 0 in the code. *s->x is a number, s->x[k] an element. Types: `wide` is double; `real` and
+// `solve` are, too, unless --precision makes them float on a GPU.
 // KERNEL_SCALAR, KERNEL_ONCE: one for each chain. KERNEL_TEAM and others: for each chain a team of threads, its lanes. LANES (j, n): j from
 // 0 to n - 1, shared out among lanes. ALONG: so, then all lanes wait for each other. ONE_LANE: by one, while the others wait. TEAM_BARRIER:
 // all wait for each other. STORE(a, x): one lane sets a to x. RESULT(x): x is what the kernel computes.
 // DRAW(y, k, LAW) draws y[k] from the law and stores it; TEAM_DRAW: by one lane. Laws: NORMAL(mean, precision); POWER_GAMMA(a, shape,
 // rate), by which y[k]^a ~ gamma(shape, rate).
 // stream(at, VAR_y, k): the random numbers of y[k]. VERIFY(x, ...) ends the run with a message if x is not finite; so does FAULT. LAUNCH
-// and its like run a kernel, of so many elements or terms. What else is in capitals is a macro, explained in kernels.h, or kernels_cpu.h
-// for a CPU.
+// and its like run a kernel for the chains of `run`, over so many elements or terms. take_updates(run, u, n): n updates, from u on. Sums
+// over rows are expanded, (a - b)^2 = a^2 - 2 a b + b^2, into sums of data, `sum_` and `count_` of State, computed once. Of the work arrays
+// `nuts_` is the memory of NUTS, and `moves_` what the draws report of its trajectories. What else is in capitals is a macro, explained in
+// kernels.h, or kernels_cpu.h for a CPU.
 #include "gm.h"
 
 // ---- part 1: the model ----
@@ -88,7 +90,8 @@ KERNEL_SCALAR(draw_s2) {
 
 // ---- part 3: Hamiltonian Monte Carlo: log density and gradient ----
 
-// Unconstrained coordinates of phi, s2. Where a value has not changed its coordinate is kept: made again, it would be rounded again
+// Unconstrained coordinates of phi, s2, in this order. kept_coordinate(q, value at q, x, fresh) is q where x is that value still:
+//     a fresh coordinate would be rounded again
 KERNEL_TEAM(enter_phi_s2) {
     ONE_LANE s->position_phi_s2[0] = *s->phi;
     ONE_LANE s->position_phi_s2[1] = kept_coordinate(s->position_phi_s2[1], exp(s->position_phi_s2[1]), *s->s2, log(*s->s2));
@@ -125,14 +128,15 @@ KERNEL_TEAM(density_phi_s2) {
     slope_s2 += (0.5 * square(*s->phi) * *s->sum_y_before_centred_squared + *s->phi * (*s->phi * *s->sum_y_before_observed / fmax(*s->count_observed_2, 1.0) - mean_y_observed) * *s->sum_y_before_centred - *s->phi * *s->sum_y_before_centred_y_centred + 0.5 * (d->T - 1) * square(mean_y_observed - *s->phi * *s->sum_y_before_observed / fmax(*s->count_observed_2, 1.0)) + (mean_y_observed - *s->phi * *s->sum_y_before_observed / fmax(*s->count_observed_2, 1.0)) * *s->sum_y_centred + 0.5 * *s->sum_y_centred_squared) / square(*s->s2) + 0.5 * (1 - d->T) / *s->s2;
     TEAM_BARRIER();
     ONE_LANE {
-        s->log_density_phi_s2[1] = lp;
+        s->log_density_phi_s2[BY_UNKNOWNS] = lp;
         s->gradient_phi_s2[0] += slope_phi;
         s->gradient_phi_s2[1] += slope_s2;
     }
     ONE_LANE s->gradient_phi_s2[0] += (mean_y_observed - *s->phi * *s->sum_y_before_observed / fmax(*s->count_observed_2, 1.0)) * *s->sum_y_before_centred / *s->s2 - *s->phi * *s->sum_y_before_centred_squared / *s->s2;
+    // by the chain rule, from unknowns x to coordinates q: d lp/dq = d lp/dx * dx/dq + d log|dx/dq|/dq; lp gains log|dx/dq|
     lp += s->position_phi_s2[1];
     ONE_LANE s->gradient_phi_s2[1] = *s->s2 * s->gradient_phi_s2[1] + 1;
-    STORE(s->log_density_phi_s2[0], lp);
+    STORE(s->log_density_phi_s2[BY_COORDINATES], lp);
 }
 
 // ---- part 4: the log joint density, and what is computed for the draws ----
@@ -235,9 +239,10 @@ KERNEL_TEAM(jacobian_phi_s2) {
     wide lp = 0;
     LANES (e, 2) s->gradient_phi_s2[e] = 0;
     TEAM_BARRIER();
+    // by the chain rule, from unknowns x to coordinates q: d lp/dq = d lp/dx * dx/dq + d log|dx/dq|/dq; lp gains log|dx/dq|
     lp += s->position_phi_s2[1];
     ONE_LANE s->gradient_phi_s2[1] = *s->s2 * s->gradient_phi_s2[1] + 1;
-    STORE(s->log_density_phi_s2[0], lp);
+    STORE(s->log_density_phi_s2[BY_COORDINATES], lp);
 }
 
 // The log prior, one term for each unknown, in runs that request it.
@@ -490,6 +495,12 @@ static const GmSelection selections[] = {
     {.name = "phi, s2", .coupled = 0, .fields = fields_1, .diagnostics = STATE_moves_phi, .machine = STATE_nuts_phi_s2, .latents = latents_1, .cost = cost_1},
 };
 
+enum { GM_DATA_FIELDS = 2, GM_STATE_FIELDS = 24, GM_UPDATES = 4 };  // how many
+#define MODEL_TABLES \
+    .derive = gm_derive, .derive_chain = derive, .forward = forward, .laws = laws, .joint_as_written = 1, \
+    .refresh = refresh, .data_shape = data_shape, .state_shape = state_shape, .priors = priors, \
+    .observed = observed, .statistics = statistics, .selections = selections, \
+    .n_selections = (int)(sizeof selections / sizeof *selections), .cost = cost_1
 
 #endif
 
@@ -500,7 +511,7 @@ static const GmSelection selections[] = {
 static void update_phi(GmRun *run) { LAUNCH_ONCE(draw_phi, run); }
 static void update_s2(GmRun *run) { LAUNCH_ONCE(draw_s2, run); }
 
-// What each update draws, and the function that launches its kernels. NUTS is WITH_GRADIENTS; in its place are those WITHOUT.
+// What each update draws, and the function that launches its kernels. The number is its selection: warm-up takes NUTS, WITH_GRADIENTS, or those WITHOUT.
 static const GmUpdate updates[] = {
     UPDATE_ONCE("missing y", impute_y),
     UPDATE_WITHOUT_GRADIENTS("phi", update_phi, 1),
@@ -515,7 +526,6 @@ static void sweep(GmRun *run)
     take_updates(run, &updates[1], 3);
 }
 
-GM_MODEL("ar1", "model.gm", 2, 24, 4,
-         .derive = gm_derive, .derive_chain = derive, .forward = forward, .laws = laws, .joint_as_written = 1, .refresh = refresh, .data_shape = data_shape, .state_shape = state_shape, .priors = priors, .observed = observed, .statistics = statistics, .selections = selections, .n_selections = (int)(sizeof selections / sizeof *selections), .cost = cost_1)
+GM_MODEL("ar1", "model.gm", MODEL_TABLES)      // what the runtime calls and reads; the tables define MODEL_TABLES
 
 #endif

@@ -12,8 +12,8 @@
 //   (mu, tau, theta)  drawn jointly by Hamiltonian Monte Carlo  density_mu_tau_theta  model.gm:10, auxiliaries integrated out
 //
 // In kernels `d` is the data, `s` the state of one chain, and `at` the place in the run, the key of its random numbers. Subscripts count
-// from 1 in comments, as in the model, and from 0 in the code. *s->x is a number, s->x[k] an element. `real` and `solve` are double, unless
-// --precision makes them float on a GPU; `wide` is double.
+// from 1 in comments, as in the model, and from 0 in the code. *s->x is a number, s->x[k] an element. Types: `wide` is double; `real` and
+// `solve` are, too, unless --precision makes them float on a GPU.
 // KERNEL: a thread for each element and chain. KERNEL_SCALAR, KERNEL_ONCE: one for each chain. KERNEL_TEAM and others: for each chain a
 // team of threads, its lanes. EACH (j, n): j from 0 to n - 1, shared out among threads. EACH_MISSING (j, DATA_y): places j of y without a
 // value. LANES (j, n): j from 0 to n - 1, shared out among lanes. ALONG: so, then all lanes wait for each other. SUM_ALONG (j, n, &a): as
@@ -24,8 +24,10 @@
 // stream(at, VAR_y, k): the random numbers of y[k]. VERIFY(x, ...) ends the run with a message if x is not finite; so does FAULT.
 // times_log(n, l) is n*l; 0 if n or l is, even where the other is infinite, since 0*log(0) counts as 0. CHECKING: this is a run by --check.
 // RATIO is for such runs alone: the log ratio, new value to old, that the joint density must have: of the law's density, and after a group
-// move less the logs of its Jacobian and measure. LAUNCH and its like run a kernel, of so many elements or terms. What else is in capitals
-// is a macro, explained in kernels.h, or kernels_cpu.h for a CPU.
+// move less the logs of its Jacobian and measure. LAUNCH and its like run a kernel for the chains of `run`, over so many elements or terms.
+// take_updates(run, u, n): n updates, from u on. Sums over rows are expanded, (a - b)^2 = a^2 - 2 a b + b^2, into sums of data, `sum_` and
+// `count_` of State, computed once. Of the work arrays `nuts_` is the memory of NUTS, and `moves_` what the draws report of its
+// trajectories. What else is in capitals is a macro, explained in kernels.h, or kernels_cpu.h for a CPU.
 #include "gm.h"
 
 // ---- part 1: the model ----
@@ -157,11 +159,13 @@ KERNEL_TEAM(add_shift_mu_theta) {
 
 // ---- part 3: Hamiltonian Monte Carlo: log density and gradient ----
 
-// Unconstrained coordinates of mu, tau, theta. Where a value has not changed its coordinate is kept: made again, it would be rounded again
-// theta = centre + scale*(q - (1 - non_centring)*centre), scale = spread^non_centring: q is the coordinate,
-//     centre and spread the prior mean and sd. non_centring is found in warm-up (Papaspiliopoulos et al. 2007; Gorinova et al. 2020);
-//     with 0 the value is q itself, with 1 it is centre + spread*q. standard_scale gives scale, standard_chain the chain rule:
-//     the slope by q, what centre and spread get of it, and log(scale), the log Jacobian
+// Unconstrained coordinates of mu, tau, theta, in this order. kept_coordinate(q, value at q, x, fresh) is q where x is that value still:
+//     a fresh coordinate would be rounded again
+// theta = centre + scale*(q - (1 - c)*centre), scale = standard_scale(c, spread) = spread^c: q is the coordinate,
+//     centre and spread the prior mean and sd. c, its non_centring, is found in warm-up (Papaspiliopoulos et al. 2007;
+//     Gorinova et al. 2020); with 0 the value x is q itself, with 1 it is centre + spread*q. from_standard(q, c, centre, scale) is x,
+//     to_standard(x, c, centre, scale) is q. standard_chain(c, centre, spread, scale, x, &slope, &by_centre, &by_spread) is the chain rule:
+//     the slope by x becomes that by q, the other two those by centre and spread; it returns log(scale)
 KERNEL_TEAM(enter_mu_tau_theta) {
     ALONG (e, d->J + 2) s->non_centring_mu_tau_theta[e] = s->next_non_centring_mu_tau_theta[e];
     ONE_LANE s->position_mu_tau_theta[0] = *s->mu;
@@ -171,7 +175,8 @@ KERNEL_TEAM(enter_mu_tau_theta) {
         s->spread_theta[j] = *s->tau;
     }
     ALONG (j, d->J) s->scale_theta[j] = standard_scale(s->non_centring_mu_tau_theta[j + 2], s->spread_theta[j]);
-    LANES (j, d->J) s->position_mu_tau_theta[j + 2] = kept_coordinate(s->position_mu_tau_theta[j + 2], from_standard(s->position_mu_tau_theta[j + 2], s->non_centring_mu_tau_theta[j + 2], s->centre_theta[j], s->scale_theta[j]), (wide)s->theta[j], to_standard((wide)s->theta[j], s->non_centring_mu_tau_theta[j + 2], s->centre_theta[j], s->scale_theta[j]));
+    LANES (j, d->J) s->position_mu_tau_theta[j + 2] = kept_coordinate(s->position_mu_tau_theta[j + 2], from_standard(s->position_mu_tau_theta[j + 2], s->non_centring_mu_tau_theta[j + 2], s->centre_theta[j], s->scale_theta[j]),
+            (wide)s->theta[j], to_standard((wide)s->theta[j], s->non_centring_mu_tau_theta[j + 2], s->centre_theta[j], s->scale_theta[j]));
 }
 
 // mu, tau, theta at these coordinates
@@ -220,18 +225,20 @@ KERNEL_TEAM(density_mu_tau_theta) {
         s->gradient_mu_tau_theta[2 + j] += (s->y[j] - s->theta[j]) / square(d->sigma[j]);
     }
     ONE_LANE {
-        s->log_density_mu_tau_theta[1] = lp;
+        s->log_density_mu_tau_theta[BY_UNKNOWNS] = lp;
         s->gradient_mu_tau_theta[0] += slope_mu;
         s->gradient_mu_tau_theta[1] += slope_tau;
     }
-    SUM_ALONG (j, d->J, &lp) lp += standard_chain(s->non_centring_mu_tau_theta[j + 2], s->centre_theta[j], s->spread_theta[j], s->scale_theta[j], s->theta[j], &s->gradient_mu_tau_theta[j + 2], &s->slope_centre_theta[j], &s->slope_spread_theta[j]);
+    // by the chain rule, from unknowns x to coordinates q: d lp/dq = d lp/dx * dx/dq + d log|dx/dq|/dq; lp gains log|dx/dq|
+    SUM_ALONG (j, d->J, &lp) lp += standard_chain(s->non_centring_mu_tau_theta[j + 2], s->centre_theta[j], s->spread_theta[j], s->scale_theta[j], s->theta[j],
+            &s->gradient_mu_tau_theta[j + 2], &s->slope_centre_theta[j], &s->slope_spread_theta[j]);
     wide total_slope_spread_theta = 0; SUM_ALONG (j, d->J, &total_slope_spread_theta) total_slope_spread_theta += s->slope_spread_theta[j];
     ONE_LANE s->gradient_mu_tau_theta[1] += total_slope_spread_theta;
     wide total_slope_centre_theta = 0; SUM_ALONG (j, d->J, &total_slope_centre_theta) total_slope_centre_theta += s->slope_centre_theta[j];
     ONE_LANE s->gradient_mu_tau_theta[0] += total_slope_centre_theta;
     lp += current_log_tau;
     ONE_LANE s->gradient_mu_tau_theta[1] = current_tau * s->gradient_mu_tau_theta[1] + 1;
-    STORE(s->log_density_mu_tau_theta[0], lp);
+    STORE(s->log_density_mu_tau_theta[BY_COORDINATES], lp);
 }
 
 // ---- part 4: the log joint density, and what is computed for the draws ----
@@ -305,14 +312,16 @@ KERNEL_TEAM(jacobian_mu_tau_theta) {
     wide lp = 0;
     LANES (e, d->J + 2) s->gradient_mu_tau_theta[e] = 0;
     TEAM_BARRIER();
-    SUM_ALONG (j, d->J, &lp) lp += standard_chain(s->non_centring_mu_tau_theta[j + 2], s->centre_theta[j], s->spread_theta[j], s->scale_theta[j], s->theta[j], &s->gradient_mu_tau_theta[j + 2], &s->slope_centre_theta[j], &s->slope_spread_theta[j]);
+    // by the chain rule, from unknowns x to coordinates q: d lp/dq = d lp/dx * dx/dq + d log|dx/dq|/dq; lp gains log|dx/dq|
+    SUM_ALONG (j, d->J, &lp) lp += standard_chain(s->non_centring_mu_tau_theta[j + 2], s->centre_theta[j], s->spread_theta[j], s->scale_theta[j], s->theta[j],
+            &s->gradient_mu_tau_theta[j + 2], &s->slope_centre_theta[j], &s->slope_spread_theta[j]);
     wide total_slope_spread_theta = 0; SUM_ALONG (j, d->J, &total_slope_spread_theta) total_slope_spread_theta += s->slope_spread_theta[j];
     ONE_LANE s->gradient_mu_tau_theta[1] += total_slope_spread_theta;
     wide total_slope_centre_theta = 0; SUM_ALONG (j, d->J, &total_slope_centre_theta) total_slope_centre_theta += s->slope_centre_theta[j];
     ONE_LANE s->gradient_mu_tau_theta[0] += total_slope_centre_theta;
     lp += s->position_mu_tau_theta[1];
     ONE_LANE s->gradient_mu_tau_theta[1] = *s->tau * s->gradient_mu_tau_theta[1] + 1;
-    STORE(s->log_density_mu_tau_theta[0], lp);
+    STORE(s->log_density_mu_tau_theta[BY_COORDINATES], lp);
 }
 
 // The log prior, one term for each unknown, in runs that request it.
@@ -574,6 +583,12 @@ static const GmSelection selections[] = {
     {.name = "mu, tau, theta", .coupled = 0, .fields = fields_1, .diagnostics = STATE_moves_mu, .machine = STATE_nuts_mu_tau_theta, .latents = latents_1, .cost = cost_1},
 };
 
+enum { GM_DATA_FIELDS = 3, GM_STATE_FIELDS = 26, GM_UPDATES = 8 };  // how many
+#define MODEL_TABLES \
+    .derive = gm_derive, .derive_chain = derive, .forward = forward, .laws = laws, .joint_as_written = 1, \
+    .data_shape = data_shape, .state_shape = state_shape, .priors = priors, .observed = observed, \
+    .statistics = statistics, .selections = selections, \
+    .n_selections = (int)(sizeof selections / sizeof *selections), .cost = cost_1
 
 #endif
 
@@ -589,23 +604,19 @@ static void update_tau(GmRun *run) { LAUNCH_TEAM(draw_tau, run, d->J); }
 
 static void update_scale_tau(GmRun *run)
 {
-    if (run->checking) {
-        LAUNCH_TEAM(before_scale_tau, run, 1);
-    }
+    if (run->checking) LAUNCH_TEAM(before_scale_tau, run, 1);
     LAUNCH_TEAM(draw_scale_tau, run, d->J);
     LAUNCH_TEAM(move_tau, run, d->J);
 }
 
 static void update_shift_mu_theta(GmRun *run)
 {
-    if (run->checking) {
-        LAUNCH_TEAM(before_shift_mu_theta, run, 1);
-    }
+    if (run->checking) LAUNCH_TEAM(before_shift_mu_theta, run, 1);
     LAUNCH_TEAM(draw_shift_mu_theta, run, d->J);
     LAUNCH_TEAM(add_shift_mu_theta, run, d->J);
 }
 
-// What each update draws, and the function that launches its kernels. NUTS is WITH_GRADIENTS; in its place are those WITHOUT.
+// What each update draws, and the function that launches its kernels. The number is its selection: warm-up takes NUTS, WITH_GRADIENTS, or those WITHOUT.
 static const GmUpdate updates[] = {
     UPDATE("missing y", update_missing_y),
     UPDATE_WITHOUT_GRADIENTS("nu_tau", update_nu_tau, 1),
@@ -623,7 +634,6 @@ static void sweep(GmRun *run)
     take_updates(run, &updates[1], 7);
 }
 
-GM_MODEL("eight_schools", "model.gm", 3, 26, 8,
-         .derive = gm_derive, .derive_chain = derive, .forward = forward, .laws = laws, .joint_as_written = 1, .data_shape = data_shape, .state_shape = state_shape, .priors = priors, .observed = observed, .statistics = statistics, .selections = selections, .n_selections = (int)(sizeof selections / sizeof *selections), .cost = cost_1)
+GM_MODEL("eight_schools", "model.gm", MODEL_TABLES)      // what the runtime calls and reads; the tables define MODEL_TABLES
 
 #endif

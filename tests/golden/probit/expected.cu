@@ -8,8 +8,8 @@
 //   (alpha, beta)  drawn jointly by Hamiltonian Monte Carlo  density_alpha_beta  model.gm:10, auxiliaries integrated out
 //
 // In kernels `d` is the data, `s` the state of one chain, and `at` the place in the run, the key of its random numbers. Subscripts count
-// from 1 in comments, as in the model, and from 0 in the code. *s->x is a number, s->x[k] an element. `real` and `solve` are double, unless
-// --precision makes them float on a GPU; `wide` is double.
+// from 1 in comments, as in the model, and from 0 in the code. *s->x is a number, s->x[k] an element. Types: `wide` is double; `real` and
+// `solve` are, too, unless --precision makes them float on a GPU.
 // KERNEL: a thread for each element and chain. KERNEL_SCALAR, KERNEL_ONCE: one for each chain. KERNEL_TEAM and others: for each chain a
 // team of threads, its lanes. EACH_MISSING (j, DATA_y): places j of y without a value. LANES (j, n): j from 0 to n - 1, shared out among
 // lanes. ALONG: so, then all lanes wait for each other. SUM_ALONG (j, n, &a): as ALONG, with all that lanes add to a; then every lane has
@@ -17,11 +17,14 @@
 // RESULT(x): x is what the kernel computes.
 // DRAW(y, k, LAW) draws y[k] from the law and stores it; TEAM_DRAW: by one lane. NORMAL_WITHIN(h, precision, ends), h = mean * precision;
 // NORMAL_DENSE and its like, behind kernels that collect a precision J and a shift h, draw J^-1 h + L'^-1 noise: J = L L', noise standard
-// normal. SPARSE_ADD(j, k, x) adds x to J[j, k] and J[k, j]. ADD_TWICE(J, e, f, x) adds x at e and at f, an entry and its mirror image.
-// ROW: for row k of a matrix, given its product with the weights; what is returned times the row is added to a sum.
+// normal. `joint_`: the values of the block, before and after. SPARSE_ADD(j, k, x) adds x to J[j, k] and J[k, j]. ADD_TWICE(J, e, f, x)
+// adds x at e and at f, an entry and its mirror image. ROW: for row k of a matrix, given its product with the weights; what is returned
+// times the row is added to a sum.
 // stream(at, VAR_y, k): the random numbers of y[k]. VERIFY(x, ...) ends the run with a message if x is not finite; so does FAULT. CHECKING:
-// this is a run by --check. LAUNCH and its like run a kernel, of so many elements or terms. What else is in capitals is a macro, explained
-// in kernels.h, or kernels_cpu.h for a CPU.
+// this is a run by --check. LAUNCH and its like run a kernel for the chains of `run`, over so many elements or terms. take_updates(run, u,
+// n): n updates, from u on. Sums over rows are expanded, (a - b)^2 = a^2 - 2 a b + b^2, into sums of data, `sum_` and `count_` of State,
+// computed once. Of the work arrays `nuts_` is the memory of NUTS, and `moves_` what the draws report of its trajectories. What else is in
+// capitals is a macro, explained in kernels.h, or kernels_cpu.h for a CPU.
 #include "gm.h"
 
 // ---- part 1: the model ----
@@ -137,7 +140,8 @@ KERNEL_ONCE(list_rows_alpha_beta) {
 //   h[alpha] += z_y[i]   over i in 1:N
 //   J[beta[j], beta[j2]] += X[i, j]*X[i, j2]   over i in 1:N, j in 1:p, j2 in 1:p
 //   h[beta[j]] += z_y[i]*X[i, j]   over i in 1:N, j in 1:p
-//   the scale of z_y is drawn together with it: its square is gamma(count/2, (sum of squares - h'J^-1 h)/2) (Liu and Wu 1999)
+//   the scale of z_y is drawn together with it: its square is gamma(count/2, (sum of squares - h'J^-1 h)/2)
+//       (Liu and Wu 1999). scale_of_z_y has that sum, the count, and the scale
 KERNEL_TEAM(collect_alpha_beta) {
     const long n = d->p + 1;
     LANES (e, n * n) s->precision_alpha_beta[e] = 0;
@@ -163,7 +167,8 @@ KERNEL_TEAM(rescale_z_y) {
 
 // ---- part 3: Hamiltonian Monte Carlo: log density and gradient ----
 
-// Unconstrained coordinates of alpha, beta. Where a value has not changed its coordinate is kept: made again, it would be rounded again
+// Unconstrained coordinates of alpha, beta, in this order. kept_coordinate(q, value at q, x, fresh) is q where x is that value still:
+//     a fresh coordinate would be rounded again
 KERNEL_TEAM(enter_alpha_beta) {
     ONE_LANE s->position_alpha_beta[0] = *s->alpha;
     LANES (j, d->p) s->position_alpha_beta[j + 1] = s->beta[j];
@@ -205,16 +210,16 @@ KERNEL_TEAM(density_alpha_beta) {
         slope_alpha += w1;
     }
     ONE_LANE {
-        s->log_density_alpha_beta[1] = lp;
+        s->log_density_alpha_beta[BY_UNKNOWNS] = lp;
         s->gradient_alpha_beta[0] += slope_alpha;
     }
 }
 
 // The gradient of the log density of (alpha, beta), from what density_alpha_beta and the passes over rows have left
 KERNEL_TEAM(gradient_alpha_beta) {
-    wide lp = s->log_density_alpha_beta[1];
+    wide lp = s->log_density_alpha_beta[BY_UNKNOWNS];
     ALONG (j, d->p) s->gradient_alpha_beta[1 + j] += s->rows_beta_2[j];
-    STORE(s->log_density_alpha_beta[0], lp);
+    STORE(s->log_density_alpha_beta[BY_COORDINATES], lp);
 }
 
 // ---- part 4: the log joint density, and what is computed for the draws ----
@@ -610,6 +615,12 @@ static const GmSelection selections[] = {
     {.name = "alpha, beta", .coupled = 0, .fields = fields_1, .diagnostics = STATE_moves_alpha, .machine = STATE_nuts_alpha_beta, .latents = latents_1, .cost = cost_1},
 };
 
+enum { GM_DATA_FIELDS = 4, GM_STATE_FIELDS = 28, GM_UPDATES = 4 };  // how many
+#define MODEL_TABLES \
+    .derive = gm_derive, .derive_chain = derive, .forward = forward, .laws = laws, .joint_as_written = 1, \
+    .row_bytes = row_bytes, .row_width = row_width, .data_shape = data_shape, .state_shape = state_shape, \
+    .priors = priors, .observed = observed, .statistics = statistics, .selections = selections, \
+    .n_selections = (int)(sizeof selections / sizeof *selections), .cost = cost_1
 
 #endif
 
@@ -639,7 +650,7 @@ static void update_alpha_beta(GmRun *run)
     if (run->auxiliaries) LAUNCH_TEAM(rescale_z_y, run, d->N);
 }
 
-// What each update draws, and the function that launches its kernels. NUTS is WITH_GRADIENTS; in its place are those WITHOUT.
+// What each update draws, and the function that launches its kernels. The number is its selection: warm-up takes NUTS, WITH_GRADIENTS, or those WITHOUT.
 static const GmUpdate updates[] = {
     UPDATE("missing y", update_missing_y),
     UPDATE_WITHOUT_GRADIENTS("z_y", update_z_y, 1),
@@ -653,7 +664,6 @@ static void sweep(GmRun *run)
     take_updates(run, &updates[1], 3);
 }
 
-GM_MODEL("probit", "model.gm", 4, 28, 4,
-         .derive = gm_derive, .derive_chain = derive, .forward = forward, .laws = laws, .joint_as_written = 1, .row_bytes = row_bytes, .row_width = row_width, .data_shape = data_shape, .state_shape = state_shape, .priors = priors, .observed = observed, .statistics = statistics, .selections = selections, .n_selections = (int)(sizeof selections / sizeof *selections), .cost = cost_1)
+GM_MODEL("probit", "model.gm", MODEL_TABLES)      // what the runtime calls and reads; the tables define MODEL_TABLES
 
 #endif

@@ -9,8 +9,8 @@
 //   (b, theta)  drawn jointly by Hamiltonian Monte Carlo  density_b_theta  model.gm:10
 //
 // In kernels `d` is the data, `s` the state of one chain, and `at` the place in the run, the key of its random numbers. Subscripts count
-// from 1 in comments, as in the model, and from 0 in the code. *s->x is a number, s->x[k] an element. `real` and `solve` are double, unless
-// --precision makes them float on a GPU; `wide` is double.
+// from 1 in comments, as in the model, and from 0 in the code. *s->x is a number, s->x[k] an element. Types: `wide` is double; `real` and
+// `solve` are, too, unless --precision makes them float on a GPU.
 // KERNEL: a thread for each element and chain. KERNEL_TEAM and others: for each chain a team of threads, its lanes. EACH (j, n): j from 0
 // to n - 1, shared out among threads. EACH_MISSING (j, DATA_y): places j of y without a value. LANES (j, n): j from 0 to n - 1, shared out
 // among lanes. ALONG: so, then all lanes wait for each other. SUM_ALONG (j, n, &a): as ALONG, with all that lanes add to a; then every lane
@@ -21,8 +21,10 @@
 // stream(at, VAR_y, k): the random numbers of y[k]. VERIFY(x, ...) ends the run with a message if x is not finite; so does FAULT.
 // times_log(n, l) is n*l; 0 if n or l is, even where the other is infinite, since 0*log(0) counts as 0. CHECKING: this is a run by --check.
 // RATIO is for such runs alone: the log ratio, new value to old, that the joint density must have: of the law's density, and after a group
-// move less the logs of its Jacobian and measure. LAUNCH and its like run a kernel, of so many elements or terms. What else is in capitals
-// is a macro, explained in kernels.h, or kernels_cpu.h for a CPU.
+// move less the logs of its Jacobian and measure. LAUNCH and its like run a kernel for the chains of `run`, over so many elements or terms.
+// take_updates(run, u, n): n updates, from u on. Sums over rows are expanded, (a - b)^2 = a^2 - 2 a b + b^2, into sums of data, `sum_` and
+// `count_` of State, computed once. Of the work arrays `nuts_` is the memory of NUTS, and `moves_` what the draws report of its
+// trajectories. What else is in capitals is a macro, explained in kernels.h, or kernels_cpu.h for a CPU.
 #include "gm.h"
 
 // ---- part 1: the model ----
@@ -105,7 +107,8 @@ KERNEL_TEAM(move_b) {
 
 // ---- part 3: Hamiltonian Monte Carlo: log density and gradient ----
 
-// Unconstrained coordinates of b, theta. Where a value has not changed its coordinate is kept: made again, it would be rounded again
+// Unconstrained coordinates of b, theta, in this order. kept_coordinate(q, value at q, x, fresh) is q where x is that value still:
+//     a fresh coordinate would be rounded again
 KERNEL_TEAM(enter_b_theta) {
     ONE_LANE s->position_b_theta[0] = kept_coordinate(s->position_b_theta[0], exp(s->position_b_theta[0]), *s->b, log(*s->b));
     LANES (i, d->N) s->position_b_theta[i + 1] = kept_coordinate(s->position_b_theta[i + 1], exp(s->position_b_theta[i + 1]), s->theta[i], log(s->theta[i]));
@@ -145,16 +148,17 @@ KERNEL_TEAM(density_b_theta) {
         s->gradient_b_theta[1 + i] += ((s->y[i] == 0) ? 0 : s->y[i] / s->theta[i]) - d->t[i];
     }
     ONE_LANE {
-        s->log_density_b_theta[1] = lp;
+        s->log_density_b_theta[BY_UNKNOWNS] = lp;
         s->gradient_b_theta[0] += slope_b;
     }
+    // by the chain rule, from unknowns x to coordinates q: d lp/dq = d lp/dx * dx/dq + d log|dx/dq|/dq; lp gains log|dx/dq|
     SUM_ALONG (i, d->N, &lp) {
         lp += s->position_b_theta[i + 1];
         s->gradient_b_theta[i + 1] = s->theta[i] * s->gradient_b_theta[i + 1] + 1;
     }
     lp += current_log_b;
     ONE_LANE s->gradient_b_theta[0] = current_b * s->gradient_b_theta[0] + 1;
-    STORE(s->log_density_b_theta[0], lp);
+    STORE(s->log_density_b_theta[BY_COORDINATES], lp);
 }
 
 // ---- part 4: the log joint density, and what is computed for the draws ----
@@ -215,13 +219,14 @@ KERNEL_TEAM(jacobian_b_theta) {
     wide lp = 0;
     LANES (e, d->N + 1) s->gradient_b_theta[e] = 0;
     TEAM_BARRIER();
+    // by the chain rule, from unknowns x to coordinates q: d lp/dq = d lp/dx * dx/dq + d log|dx/dq|/dq; lp gains log|dx/dq|
     SUM_ALONG (i, d->N, &lp) {
         lp += s->position_b_theta[i + 1];
         s->gradient_b_theta[i + 1] = s->theta[i] * s->gradient_b_theta[i + 1] + 1;
     }
     lp += s->position_b_theta[0];
     ONE_LANE s->gradient_b_theta[0] = *s->b * s->gradient_b_theta[0] + 1;
-    STORE(s->log_density_b_theta[0], lp);
+    STORE(s->log_density_b_theta[BY_COORDINATES], lp);
 }
 
 // The log prior, one term for each unknown, in runs that request it.
@@ -453,6 +458,12 @@ static const GmSelection selections[] = {
     {.name = "b, theta", .coupled = 0, .fields = fields_1, .diagnostics = STATE_moves_b, .machine = STATE_nuts_b_theta, .latents = latents_1, .cost = cost_1},
 };
 
+enum { GM_DATA_FIELDS = 3, GM_STATE_FIELDS = 15, GM_UPDATES = 5 };  // how many
+#define MODEL_TABLES \
+    .derive = gm_derive, .derive_chain = derive, .forward = forward, .laws = laws, .joint_as_written = 1, \
+    .refresh = refresh, .data_shape = data_shape, .state_shape = state_shape, .priors = priors, \
+    .observed = observed, .statistics = statistics, .selections = selections, \
+    .n_selections = (int)(sizeof selections / sizeof *selections), .cost = cost_1
 
 #endif
 
@@ -466,14 +477,12 @@ static void update_theta(GmRun *run) { LAUNCH(draw_theta, run, d->N); }
 
 static void update_scale_b(GmRun *run)
 {
-    if (run->checking) {
-        LAUNCH_TEAM(before_scale_b, run, 1);
-    }
+    if (run->checking) LAUNCH_TEAM(before_scale_b, run, 1);
     LAUNCH_TEAM(draw_scale_b, run, d->N);
     LAUNCH_TEAM(move_b, run, d->N);
 }
 
-// What each update draws, and the function that launches its kernels. NUTS is WITH_GRADIENTS; in its place are those WITHOUT.
+// What each update draws, and the function that launches its kernels. The number is its selection: warm-up takes NUTS, WITH_GRADIENTS, or those WITHOUT.
 static const GmUpdate updates[] = {
     UPDATE("missing y", update_missing_y),
     UPDATE_WITHOUT_GRADIENTS("b", update_b, 1),
@@ -489,7 +498,6 @@ static void sweep(GmRun *run)
     take_updates(run, &updates[1], 4);
 }
 
-GM_MODEL("pump", "model.gm", 3, 15, 5,
-         .derive = gm_derive, .derive_chain = derive, .forward = forward, .laws = laws, .joint_as_written = 1, .refresh = refresh, .data_shape = data_shape, .state_shape = state_shape, .priors = priors, .observed = observed, .statistics = statistics, .selections = selections, .n_selections = (int)(sizeof selections / sizeof *selections), .cost = cost_1)
+GM_MODEL("pump", "model.gm", MODEL_TABLES)      // what the runtime calls and reads; the tables define MODEL_TABLES
 
 #endif
