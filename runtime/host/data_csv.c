@@ -130,6 +130,7 @@ static bool ends_in_quotes(const Table *t, const char *at, bool within)
 static void join_lines(Table *t)
 {
     long from = 0;
+    if (!memchr(t->lines.text, '"', (size_t)t->lines.length)) return;  // most rows have no quotes
     while (ends_in_quotes(t, t->lines.text + from, from > 0)) {
         from = t->lines.length;
         if (!gm_lines_more(&t->lines)) return;

@@ -387,6 +387,14 @@ Expr *ex_log(Expr *a)
 
 static bool is_inverse(const Expr *e) { return e->kind == EX_CALL && e->nargs == 1 && e->fn == FN_inverse; }
 
+static bool is_identity(const Expr *e)
+{
+    if (e->kind != EX_ARRAY || e->args[1]->kind != EX_ARRAY || e->args[0] != e->args[1]->args[0]) return false;
+    const Expr *row = e->args[1], *at = row->args[1];
+    Expr *i = ex_index(e->index), *j = ex_index(row->index);
+    return ex_is_call(at, FN_SAME) && ((at->args[0] == i && at->args[1] == j) || (at->args[0] == j && at->args[1] == i));
+}
+
 // (t * exp(b) * m^a)^r = t^r * exp(r b) * m^(r a), for t and m > 0: what is a power itself leaves the product, so that recognition sees m.
 // Plain factors stay together, since x / sigma is of order 1 where x^r and sigma^-r need not be.
 static Expr *power_of_product(Expr *base, Expr *r)
@@ -501,6 +509,7 @@ static Expr *log_determinant_simpler(const char *name, Expr *x)
 {
     Expr *c, *A;
     if (is_inverse(x)) return ex_neg(ex_call1(name, x->args[0]));
+    if (is_identity(x)) return ex_num(0);
     return ex_scalar_multiple(x, &c, &A) ? ex_add2(ex_mul2(ex_length(ex_num(1), ex_dim(A, 0)), ex_log(c)), ex_call1(name, A)) : NULL;
 }
 
@@ -520,6 +529,7 @@ static Expr *simpler_of_one(FunctionId fn, const char *name, Expr *x)
         return is_whole(x->args[0]->number) ? power_of_positive(x->args[1]->args[0], x->args[0]->number)
                                             : ex_pow(x->args[1]->args[0], x->args[0]->number);
     if (fn == FN_inverse && is_inverse(x)) return x->args[0];
+    if ((fn == FN_inverse || fn == FN_cholesky_decompose) && is_identity(x)) return x;
     if (fn == FN_log1p_exp) return ex_neg(ex_call1("log_inv_logit", ex_neg(x)));
     if (fn == FN_logit && x->kind == EX_CALL && x->fn == FN_inv_logit) return x->args[0];
     if (fn == FN_inv_Phi && x->kind == EX_CALL && x->fn == FN_Phi) return x->args[0];
@@ -558,7 +568,7 @@ static Expr *simpler_of_two(FunctionId fn, const char *name, Expr *const *args)
     if (fn == FN_fmax && b->kind == EX_NUM && a->kind == EX_CALL && a->fn == FN_fmax && a->args[1]->kind == EX_NUM)
         return ex_call2("fmax", a->args[0], ex_num(fmax(a->args[1]->number, b->number)));
     if (fn == FN_lbeta && (ex_is_num(a, 1) || ex_is_num(b, 1))) return ex_neg(ex_log(args[ex_is_num(a, 1)]));
-    if (fn == FN_SAME && a == b) return ex_num(1);
+    if (fn == FN_SAME && (a == b || (a->kind == EX_NUM && b->kind == EX_NUM))) return ex_num(a == b);
     if (fn != FN_pow) return NULL;
     if (b->kind == EX_NUM) return ex_pow(a, b->number);
     return ex_is_num(a, 1) ? a : power_of_product(a, b);
