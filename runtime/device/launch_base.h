@@ -13,9 +13,13 @@
 #else
 #define GM_NO_DRAWS 0
 #endif
-// What is compiled for all programs reads what each is.
+// What is compiled for all programs reads what each is. A program defines GM_MODES, if it does, as nothing; else it is a name.
+#define GM_TEXT_OF(x)  #x
+#define GM_IS_NOTHING(...) (sizeof GM_TEXT_OF(__VA_ARGS__) == 1)
+#define GM_OF_PROGRAM
 #if defined(GM_KERNELS_ELSEWHERE)
-const int gm_program_like_gpu = GM_LIKE_GPU, gm_program_has_no_draws = GM_NO_DRAWS;
+#undef GM_OF_PROGRAM
+#define GM_OF_PROGRAM const int gm_program_like_gpu = GM_LIKE_GPU, gm_program_has_no_draws = GM_IS_NOTHING(GM_MODES);
 #elif defined(GM_KERNELS_HERE)
 extern const int gm_program_like_gpu, gm_program_has_no_draws;
 #undef GM_LIKE_GPU

@@ -185,6 +185,7 @@ GM_HOST_ONLY void take_updates(GmRun *run, const GmUpdate *update, int n)
 
 // The emitted program's gm_model. What follows the numbers of fields and updates are other members of it.
 #define GM_MODEL(model_name, file, data_count, state_count, update_count, ...)                                                      \
+    GM_OF_PROGRAM                                                                                                                   \
     static void gm_batch(GmRun *one) { sweep_batch(one, sweep); }                                                                   \
     static void gm_sweep(GmRun *run)                                                                                                \
     {                                                                                                                               \
