@@ -49,6 +49,17 @@ typedef unsigned long uint64_t;
 #if !defined(__CUDACC__) && !defined(__CUDACC_RTC__)
 #define DEVICE_CALL DEVICE
 #endif
+// Functions of kernels.h and launch.h that run on the host alone. Tests compile them once too, for Data and State of any fields
+// (GM_ANY_STATE): an object with GM_KERNELS_HERE has them, programs with GM_KERNELS_ELSEWHERE call them.
+#if defined(GM_KERNELS_ELSEWHERE)
+#define GM_HOST_ONLY extern inline __attribute__((gnu_inline))
+#define GM_ANY_STATE
+#elif defined(GM_KERNELS_HERE)
+#define GM_HOST_ONLY
+#define GM_ANY_STATE
+#else
+#define GM_HOST_ONLY static inline
+#endif
 // Functions that loops over rows compute: copied to each place, so that a loop is done several rows at a time.
 #if defined(__GNUC__) && !defined(__CUDACC__) && !defined(__CUDACC_RTC__) && !defined(GM_MANY_UPDATES) && !defined(GM_HERE)
 #define DEVICE_ROW static inline __attribute__((always_inline))

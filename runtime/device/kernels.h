@@ -50,6 +50,11 @@
 #ifndef GM_KERNELS_H
 #define GM_KERNELS_H
 
+#if defined(GM_KERNELS_ELSEWHERE) || defined(GM_KERNELS_HERE)
+#undef DEVICE
+#define DEVICE GM_HOST_ONLY
+#endif
+
 enum {
     GM_MOST_CHUNKS = 4096,
     GM_PARTIALS = 2 * GM_MOST_TOTALS * GM_MOST_CHUNKS,
@@ -256,6 +261,11 @@ DEVICE long remainder_of(GmContext *GM, long i, long n)
 }
 #if !defined(__CUDACC_RTC__) && !defined(GM_LESSON)
 #include "launch.h"
+#endif
+
+#if defined(GM_KERNELS_ELSEWHERE) || defined(GM_KERNELS_HERE)
+#undef DEVICE
+#define DEVICE static inline
 #endif
 
 #endif

@@ -105,7 +105,7 @@ typedef struct GmCpuContext {
 
 // ---- teams ----
 
-static inline void team_barrier(GmContext *c)
+GM_HOST_ONLY void team_barrier(GmContext *c)
 {
     if (c->lanes > 1) {
 #pragma omp barrier
@@ -146,7 +146,9 @@ static inline void team_barrier(GmContext *c)
 #define TEAM_VALUE(x) (x)
 
 // Copied to each sum, so that what it adds up stays in registers; a program of many updates calls them once a chunk.
-#ifdef GM_MANY_UPDATES
+#if defined(GM_KERNELS_ELSEWHERE) || defined(GM_KERNELS_HERE)
+#define GM_SUM_LINKAGE GM_HOST_ONLY
+#elif defined(GM_MANY_UPDATES)
 #define GM_SUM_LINKAGE static __attribute__((noinline, unused))
 #else
 #define GM_SUM_LINKAGE static inline __attribute__((always_inline))
@@ -205,7 +207,7 @@ GM_SUM_LINKAGE int sum_next(GmContext *c, GmSum *s, int count, wide *const *into
 }
 
 // sign -1: *x becomes the smallest of all lanes', 1: the largest.
-static inline void extreme_of_lanes(GmContext *c, wide sign, wide *x)
+GM_HOST_ONLY void extreme_of_lanes(GmContext *c, wide sign, wide *x)
 {
     if (c->lanes == 1) return;
     volatile wide *partial = c->partial + (long)c->half * GM_MOST_TOTALS * GM_MOST_CHUNKS;
@@ -255,7 +257,7 @@ static inline void extreme_of_lanes(GmContext *c, wide sign, wide *x)
     for (long gm_n = (n), gm_0 = (from), i = gm_0 + gm_part(gm_n, GM->lane), gm_to = gm_0 + gm_part(gm_n, GM->lane + 1); i < gm_to; i++)
 #define COUNT(place, x) count_at(GM, &(place), x)
 
-static inline void count_at(const GmContext *c, wide *place, wide x)
+GM_HOST_ONLY void count_at(const GmContext *c, wide *place, wide x)
 {
     if (c->lanes == 1) *place += x;
     else {
@@ -340,7 +342,7 @@ static inline void count_at(const GmContext *c, wide *place, wide x)
 
 // v: log q at the new value less log q at the old; size: the sum of the absolute values of what was added up for it, which bounds its
 // rounding.
-static inline void gm_ratio(const GmRun *run, int chain, double v, double size)
+GM_HOST_ONLY void gm_ratio(const GmRun *run, int chain, double v, double size)
 {
     if (!run->checking) return;
     run->check_log_q[chain] += v;
@@ -348,7 +350,7 @@ static inline void gm_ratio(const GmRun *run, int chain, double v, double size)
     if (run->check_ratios && v == v) run->check_ratios[chain]++;
 }
 
-static inline void gm_ratio_terms(const GmRun *run, int chain, const wide *term, int n)
+GM_HOST_ONLY void gm_ratio_terms(const GmRun *run, int chain, const wide *term, int n)
 {
     double v = 0, size = 0;
     for (int i = 0; i < n; i++) {
@@ -358,11 +360,11 @@ static inline void gm_ratio_terms(const GmRun *run, int chain, const wide *term,
     gm_ratio(run, chain, v, size);
 }
 
-static inline void gm_ratio_quadratic(const GmRun *run, int chain, double v) { gm_ratio(run, chain, v, gm_quadratic_size()); }
+GM_HOST_ONLY void gm_ratio_quadratic(const GmRun *run, int chain, double v) { gm_ratio(run, chain, v, gm_quadratic_size()); }
 
 // Joint normals of a plate while scales are being drawn (scales.h): nothing is drawn, and what is left of their densities when they are
 // integrated out is added to the result. 0: they are to be drawn.
-static inline int marginal_normals(GmContext *GM, long count, long n, double *J, double *h, const double *x)
+GM_HOST_ONLY int marginal_normals(GmContext *GM, long count, long n, double *J, double *h, const double *x)
 {
     wide sum = 0, *const into[] = {&sum};
     if (!GM->run->marginal) return 0;
@@ -373,7 +375,7 @@ static inline int marginal_normals(GmContext *GM, long count, long n, double *J,
     return 1;
 }
 
-static inline double normal_draw(Stream *g, long n, double *J, const double *h, double *x)
+GM_HOST_ONLY double normal_draw(Stream *g, long n, double *J, const double *h, double *x)
 {
     return (double)normal_precision_shift(g, n, J, h, x);
 }

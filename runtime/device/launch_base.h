@@ -5,6 +5,29 @@
 
 #include "../host/device.h"
 
+#ifndef GM_LIKE_GPU
+#define GM_LIKE_GPU 0  // 1, for tests: a CPU makes the updates that a GPU makes
+#endif
+#if defined(GM_MODES)
+#define GM_NO_DRAWS 1
+#else
+#define GM_NO_DRAWS 0
+#endif
+// What is compiled for all programs reads what each is. A program defines GM_MODES, if it does, as nothing; else it is a name.
+#define GM_TEXT_OF(x)  #x
+#define GM_IS_NOTHING(...) (sizeof GM_TEXT_OF(__VA_ARGS__) == 1)
+#define GM_OF_PROGRAM
+#if defined(GM_KERNELS_ELSEWHERE)
+#undef GM_OF_PROGRAM
+#define GM_OF_PROGRAM const int gm_program_like_gpu = GM_LIKE_GPU, gm_program_has_no_draws = GM_IS_NOTHING(GM_MODES);
+#elif defined(GM_KERNELS_HERE)
+extern const int gm_program_like_gpu, gm_program_has_no_draws;
+#undef GM_LIKE_GPU
+#undef GM_NO_DRAWS
+#define GM_LIKE_GPU gm_program_like_gpu
+#define GM_NO_DRAWS gm_program_has_no_draws
+#endif
+
 #ifdef __cplusplus
 #define GM_C extern "C"
 #else
@@ -12,12 +35,16 @@
 #endif
 
 #define gm_of(field)        offsetof(State, field)
+#if defined(GM_ANY_STATE)  // Data and State are not known yet
+#define gm_of_chain(run, c) ((const State *)((const char *)(run)->state + (size_t)(c)*gm_model.state_size))
+#else
 #define gm_of_chain(run, c) ((const State *)(run)->state + (c))
+#endif
 #define gm_data(run)                                 \
     const Data *const d = (const Data *)(run)->data; \
     (void)d
 
-static inline int any_missing(const GmRun *run)
+GM_HOST_ONLY int any_missing(const GmRun *run)
 {
     for (int f = 0; run->missing && f < gm_model.n_data; f++)
         if (run->missing[f].count) return 1;
@@ -26,7 +53,7 @@ static inline int any_missing(const GmRun *run)
 
 #define ANY_MISSING(run) any_missing(run)
 
-static inline Sweep sweep_place(const GmRun *run, int chain)
+GM_HOST_ONLY Sweep sweep_place(const GmRun *run, int chain)
 {
     Sweep at;
     at.seed = run->seed;
@@ -40,7 +67,11 @@ static inline Sweep sweep_place(const GmRun *run, int chain)
 
 // A kind of launch is a function, compiled once: a program may have a thousand launches. It knows a kernel by its name, on a GPU, and by
 // its function.
-#define GM_LAUNCHES           static __attribute__((noinline, unused)) void
+#if defined(GM_KERNELS_ELSEWHERE) || defined(GM_KERNELS_HERE)
+#define GM_LAUNCHES GM_HOST_ONLY void
+#else
+#define GM_LAUNCHES static __attribute__((noinline, unused)) void
+#endif
 #define gm_array(s, field)    (*(wide *const *)((const char *)(s) + (field)))
 #define gm_at(type, s, field) ((field) == GM_NO_FIELD ? (type *)0 : *(type *const *)((const char *)(s) + (field)))
 
@@ -80,8 +111,8 @@ enum {
     (void)d;                                                                      \
     (void)s
 // Chains in lockstep that launches are for, by number.
-static inline int gm_chains_going(const GmRun *run) { return run->going ? run->n_going : run->chains; }
-static inline int gm_chain_going(const GmRun *run, int k) { return run->going ? run->going[k] : k; }
+GM_HOST_ONLY int gm_chains_going(const GmRun *run) { return run->going ? run->n_going : run->chains; }
+GM_HOST_ONLY int gm_chain_going(const GmRun *run, int k) { return run->going ? run->going[k] : k; }
 
 #define ON_CPU(run, what)                                                                                            \
     do {                                                                                                             \
@@ -101,7 +132,7 @@ static inline int gm_chain_going(const GmRun *run, int k) { return run->going ? 
         }                                                                                                            \
     } while (0)
 
-static inline GmContext gm_alone(GmRun *run, int chain, long first, long last)
+GM_HOST_ONLY GmContext gm_alone(GmRun *run, int chain, long first, long last)
 {
     const GmContext c = {run, chain, first, last, 0, 1, 0, NULL};
     return c;

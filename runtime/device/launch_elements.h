@@ -19,7 +19,7 @@ GM_LAUNCHES gm_each_shared(GmKernel kernel, GmRun *run, long n, long blocks)
     }
 }
 
-static inline void gm_each(GmKernel kernel, GmRun *run, long n)
+GM_HOST_ONLY void gm_each(GmKernel kernel, GmRun *run, long n)
 {
     const long blocks = (n + GM_BLOCK - 1) / GM_BLOCK;
     if (run->inner_threads > 1 && blocks > 1 && !run->checking) {
@@ -43,7 +43,7 @@ GM_LAUNCHES gm_team_shared(GmKernel kernel, GmRun *run, int chain)
     }
 }
 
-static inline void gm_team(GmKernel kernel, GmRun *run, int chain, long work)
+GM_HOST_ONLY void gm_team(GmKernel kernel, GmRun *run, int chain, long work)
 {
     if (run->inner_threads > 1 && work >= GM_TEAM_WORK && !run->checking) {
         gm_team_shared(kernel, run, chain);
@@ -104,7 +104,7 @@ GM_LAUNCHES launch_shared(GmRun *run, const char *name, GmKernel kernel, long wo
 
 // Where an update is a loop, each iteration has streams of its own: those of variable `var` of `count`.
 #define GM_STREAM_OF_ITERATION(run, var, turn, count) gm_stream_of_iteration(run, var, turn, count)
-static inline uint32_t gm_stream_of_iteration(GmRun *run, uint32_t var, long iteration, uint32_t count)
+GM_HOST_ONLY uint32_t gm_stream_of_iteration(GmRun *run, uint32_t var, long iteration, uint32_t count)
 {
     if (iteration >= (1L << 24) / count)  // rng.h has room for 2^24
         gm_fault(run, run->chain < 0 ? 0 : run->chain, "iterations", iteration, "there are more iterations than streams of random numbers");

@@ -6,31 +6,29 @@
 
 #if !defined(__CUDACC__)
 
-static inline Stream gm_joint_stream(GmRun *run, uint32_t var)
+GM_HOST_ONLY Stream gm_joint_stream(GmRun *run, uint32_t var)
 {
     Stream g = stream(sweep_place(run, run->chain), var, 0);
-#if defined(GM_MODES)
-    g.has_spare = GM_NO_NOISE;
-    g.log_value = g.log_rest = NAN;
-#endif
+    if (GM_NO_DRAWS) {
+        g.has_spare = GM_NO_NOISE;
+        g.log_value = g.log_rest = NAN;
+    }
     return g;
 }
 
 // A block that has no draw stays where it is in the first sweeps of warm-up: a start may be so far out that its weights span more than
 // numbers hold. Later it stays for some sweeps at most (fault.c): a scale may come so near to 0. Whether it has a draw does not depend on
 // where it is, so the rest of the sweep draws from its conditionals all the same.
-static inline void gm_not_drawn(GmRun *run, const char *name, const char *what)
+GM_HOST_ONLY void gm_not_drawn(GmRun *run, const char *name, const char *what)
 {
-#if !defined(GM_MODES)
-    if (!run->checking && !run->tried && gm_may_stay(run, run->chain, name)) {
+    if (!GM_NO_DRAWS && !run->checking && !run->tried && gm_may_stay(run, run->chain, name)) {
         gm_stayed(name, 1);
         return;
     }
-#endif
     gm_fault(run, run->chain, name, -1, what);
 }
 
-static inline void gm_normal_dense_ratio(GmRun *run, uint32_t var, const char *name, long n, solve *J, solve *h, wide *x, wide *scale)
+GM_HOST_ONLY void gm_normal_dense_ratio(GmRun *run, uint32_t var, const char *name, long n, solve *J, solve *h, wide *x, wide *scale)
 {
     if (run->marginal) {
         if (run->marginal == GM_MARGINAL) run->result += gm_marginal_dense(n, J, h, x);  // scales.h
@@ -47,7 +45,7 @@ static inline void gm_normal_dense_ratio(GmRun *run, uint32_t var, const char *n
     if (bad) gm_not_drawn(run, name, NOT_POSITIVE_DEFINITE);
 }
 
-static inline void gm_normal_arrow_ratio(GmRun *run, uint32_t var, const char *name, long n, solve *J, solve *h, wide *x, long m, wide *D,
+GM_HOST_ONLY void gm_normal_arrow_ratio(GmRun *run, uint32_t var, const char *name, long n, solve *J, solve *h, wide *x, long m, wide *D,
                                          wide *E, wide *k, wide *u, wide *scale)
 {
     if (run->marginal) {
@@ -64,7 +62,7 @@ static inline void gm_normal_arrow_ratio(GmRun *run, uint32_t var, const char *n
     if (bad) gm_not_drawn(run, name, NOT_POSITIVE_DEFINITE);
 }
 
-static inline void gm_normal_rows_ratio(GmRun *run, uint32_t var, const char *name, long n, long p, wide *D, solve *h, solve *rows, wide *y,
+GM_HOST_ONLY void gm_normal_rows_ratio(GmRun *run, uint32_t var, const char *name, long n, long p, wide *D, solve *h, solve *rows, wide *y,
                                         solve *M, wide *x, wide *scale)
 {
     if (run->marginal) {
@@ -81,7 +79,7 @@ static inline void gm_normal_rows_ratio(GmRun *run, uint32_t var, const char *na
     if (bad) gm_not_drawn(run, name, NOT_POSITIVE_DEFINITE);
 }
 
-static inline void gm_normal_sparse_ratio(GmRun *run, GmKernel kernel, uint32_t var, const char *name, int number, solve *h, wide *x,
+GM_HOST_ONLY void gm_normal_sparse_ratio(GmRun *run, GmKernel kernel, uint32_t var, const char *name, int number, solve *h, wide *x,
                                           wide *scale)
 {
     gm_sparse_begin(number, run->chain);

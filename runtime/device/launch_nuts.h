@@ -12,7 +12,7 @@
 #include "launch_elements.h"
 
 // The method that a chain uses for a selection; NULL: there is none, or it keeps to Gibbs updates.
-static inline GmSelected *gm_selected(const GmRun *run, int selection, int chain)
+GM_HOST_ONLY GmSelected *gm_selected(const GmRun *run, int selection, int chain)
 {
     return selection && run->selected ? &run->selected[chain * gm_model.n_selections + selection - 1] : NULL;
 }
@@ -28,14 +28,14 @@ GM_C Metric *gm_metric_of(struct GmMetrics *metrics, const GmRun *run, const GmH
 
 typedef void GmDensity(GmRun *run);
 
-static inline Nuts *gm_nuts_of(const State *s, const GmHmc *of)
+GM_HOST_ONLY Nuts *gm_nuts_of(const State *s, const GmHmc *of)
 {
     Nuts *m = nuts_of(gm_array(s, of->machine), of->coordinates);
     if (of->standardised) m->standard = gm_array(s, of->standardised);
     return m;
 }
 
-static inline void gm_nuts_begin(GmRun *run, const GmHmc *of, int chain)
+GM_HOST_ONLY void gm_nuts_begin(GmRun *run, const GmHmc *of, int chain)
 {
     const State *const s = gm_of_chain(run, chain);
     NutsSettings settings = {0};
@@ -57,7 +57,7 @@ static inline void gm_nuts_begin(GmRun *run, const GmHmc *of, int chain)
 }
 
 // Whether another evaluation is asked for; where, or the draw, is in position[n].
-static inline int gm_nuts_next(GmRun *run, const GmHmc *of, int chain, int answered)
+GM_HOST_ONLY int gm_nuts_next(GmRun *run, const GmHmc *of, int chain, int answered)
 {
     const State *const s = gm_of_chain(run, chain);
     Nuts *m = gm_nuts_of(s, of);
@@ -82,7 +82,7 @@ static inline int gm_nuts_next(GmRun *run, const GmHmc *of, int chain, int answe
     return more;
 }
 
-static inline double gm_nuts_density(GmRun *run, const GmHmc *of, GmDensity *density, long i, double change)
+GM_HOST_ONLY double gm_nuts_density(GmRun *run, const GmHmc *of, GmDensity *density, long i, double change)
 {
     const State *const s = gm_of_chain(run, run->chain);
     wide *const x = gm_array(s, of->position), *const value = gm_array(s, of->value), kept = i < 0 ? 0 : x[i];
@@ -92,7 +92,7 @@ static inline double gm_nuts_density(GmRun *run, const GmHmc *of, GmDensity *den
     return value[i < 0];
 }
 
-static inline double gm_nuts_difference(GmRun *run, const GmHmc *of, GmDensity *density, long i, double h)
+GM_HOST_ONLY double gm_nuts_difference(GmRun *run, const GmHmc *of, GmDensity *density, long i, double h)
 {
     const wide x = gm_array(gm_of_chain(run, run->chain), of->position)[i];
     const volatile wide above = x + h, below = x - h;  // as they are rounded
@@ -105,7 +105,7 @@ typedef struct GmShaken {
     double density, slope;
 } GmShaken;
 
-static inline GmShaken gm_nuts_shaken(GmRun *run, const GmHmc *of, GmDensity *density, long i, wide *kept)
+GM_HOST_ONLY GmShaken gm_nuts_shaken(GmRun *run, const GmHmc *of, GmDensity *density, long i, wide *kept)
 {
     const State *const s = gm_of_chain(run, run->chain);
     wide *const x = gm_array(s, of->position), *const gradient = gm_array(s, of->gradient);
@@ -121,7 +121,7 @@ static inline GmShaken gm_nuts_shaken(GmRun *run, const GmHmc *of, GmDensity *de
 // The gradient at the chain's state against central differences, coordinate by coordinate: at most GM_COMPARED of them in one sweep. Their
 // error is estimated from three widths: where a variable has lost digits, near an end of its support, a density is piecewise constant, and
 // two differences may agree by chance.
-static inline void gm_nuts_compare(GmRun *run, const GmHmc *of, GmDensity *density)
+GM_HOST_ONLY void gm_nuts_compare(GmRun *run, const GmHmc *of, GmDensity *density)
 {
     enum { GM_COMPARED = 40, GM_WIDTHS = 6 };
     static const double widths[GM_WIDTHS] = {1e-4, 1e-2, 1e-6, 1e-8, 1e-10, 1e-12};
@@ -158,7 +158,7 @@ static inline void gm_nuts_compare(GmRun *run, const GmHmc *of, GmDensity *densi
 }
 
 // What the runtime makes of an HMC update, chain by chain: where it begins, or something else in its place.
-static inline int gm_nuts_instead(GmRun *run, const GmHmc *of, GmDensity *density)
+GM_HOST_ONLY int gm_nuts_instead(GmRun *run, const GmHmc *of, GmDensity *density)
 {
     if (!run->instead) return 0;
     int done = 0;

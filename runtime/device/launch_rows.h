@@ -7,10 +7,10 @@
 #if !defined(__CUDACC__)
 
 // Numbers that a product adds up: X'w, and 1'w if it is wanted.
-static inline long gm_product_sums(const GmProduct *r) { return r->k * (r->p + (r->sums != GM_NO_FIELD)); }
+GM_HOST_ONLY long gm_product_sums(const GmProduct *r) { return r->k * (r->p + (r->sums != GM_NO_FIELD)); }
 
 // Adds what a chunk of rows has given, or begins with nothing.
-static inline void gm_products_added(const State *s, const GmProduct *list, int count, size_t totals, long ntotals, const wide *sums)
+GM_HOST_ONLY void gm_products_added(const State *s, const GmProduct *list, int count, size_t totals, long ntotals, const wide *sums)
 {
     for (int k = 0; k < 2 * count + 1; k++) {
         const GmProduct *r = &list[k / 2];
@@ -24,7 +24,7 @@ static inline void gm_products_added(const State *s, const GmProduct *list, int 
 }
 
 // Rows of one chunk, a few at a time so that they are still in the cache when they are added up: out[p], then the total.
-static inline void gm_row_chunk(GmRowKernel kernel, GmRun *run, int chain, long first, long last, long p, const real *X, const wide *beta,
+GM_HOST_ONLY void gm_row_chunk(GmRowKernel kernel, GmRun *run, int chain, long first, long last, long p, const real *X, const wide *beta,
                                 wide *out)
 {
     enum { MOST = 256 };
@@ -42,13 +42,13 @@ static inline void gm_row_chunk(GmRowKernel kernel, GmRun *run, int chain, long 
 }
 
 // Sums of a chunk are p + 1 numbers, the last one the total; on the way, those of all chunks so far.
-static inline void gm_add_rows(long p, const wide *sums, wide *out, wide *total)
+GM_HOST_ONLY void gm_add_rows(long p, const wide *sums, wide *out, wide *total)
 {
     for (long j = 0; j < p; j++) out[j] += sums[j];
     if (total) *total += sums[p];
 }
 
-static inline void gm_rows(GmRowKernel kernel, GmRun *run, int chain, long n, long p, const real *X, const wide *beta, wide *out,
+GM_HOST_ONLY void gm_rows(GmRowKernel kernel, GmRun *run, int chain, long n, long p, const real *X, const wide *beta, wide *out,
                            wide *total)
 {
     const long chunks = (n + GM_ROWS - 1) / GM_ROWS;
@@ -74,7 +74,7 @@ static inline void gm_rows(GmRowKernel kernel, GmRun *run, int chain, long n, lo
 }
 
 // The same for all chains: rows of a chunk are read once. Chunks, and the order in which they are added, are those of one chain alone.
-static inline void gm_rows_in_step(GmRowKernel kernel, GmRun *run, long n, long p, const real *X, size_t beta, size_t out, size_t total)
+GM_HOST_ONLY void gm_rows_in_step(GmRowKernel kernel, GmRun *run, long n, long p, const real *X, size_t beta, size_t out, size_t total)
 {
     enum { MOST = 256 };
     const long chunks = (n + GM_ROWS - 1) / GM_ROWS, fit = p > 0 ? 16384 / p : MOST, rows = fit < 8 ? 8 : fit > MOST ? MOST : fit;
@@ -109,7 +109,7 @@ static inline void gm_rows_in_step(GmRowKernel kernel, GmRun *run, long n, long 
 
 // Rows first .. last - 1 of ROW_PRODUCTS, a few at a time so that those of the matrices, the predictors and the weights are still in the
 // cache: sums are what `back` gives, product after product, then the totals.
-static inline void gm_products_chunk(GmKernel kernel, GmRun *run, int chain, long first, long last, const GmProduct *list, int count,
+GM_HOST_ONLY void gm_products_chunk(GmKernel kernel, GmRun *run, int chain, long first, long last, const GmProduct *list, int count,
                                      wide *sums)
 {
     const State *const s = gm_of_chain(run, chain);
@@ -141,7 +141,7 @@ static inline void gm_products_chunk(GmKernel kernel, GmRun *run, int chain, lon
 }
 
 // By chunks whose sums are added in order.
-static inline void gm_products(GmKernel kernel, GmRun *run, int chain, long n, size_t totals, long ntotals, const GmProduct *list,
+GM_HOST_ONLY void gm_products(GmKernel kernel, GmRun *run, int chain, long n, size_t totals, long ntotals, const GmProduct *list,
                                int count)
 {
     const State *const s = gm_of_chain(run, chain);

@@ -25,7 +25,7 @@
 
 // ---- all chains ----
 
-static inline void all_chains(GmRun *run, void (*what)(GmRun *))
+GM_HOST_ONLY void all_chains(GmRun *run, void (*what)(GmRun *))
 {
     if (run->device) {
         run->chain = 0;
@@ -60,7 +60,7 @@ static inline void all_chains(GmRun *run, void (*what)(GmRun *))
 }
 
 // A batch of sweeps of one chain: chains wait for each other once a batch, not once a sweep.
-static inline void sweep_batch(GmRun *one, void (*sweep)(GmRun *))
+GM_HOST_ONLY void sweep_batch(GmRun *one, void (*sweep)(GmRun *))
 {
     const long batch = one->batch > 0 ? one->batch : 1;
     for (long k = 0; k < batch; k++, one->sweep++) {
@@ -133,15 +133,11 @@ typedef struct GmUpdate {
 
 // Whether updates in its place draw them.
 #define IN_PLACE_OF(run, number) gm_sparse_replaced(number)
-#ifndef GM_LIKE_GPU
-#define GM_LIKE_GPU 0  // 1, for tests: a CPU makes the updates that a GPU makes
-#endif
-
 #define TAKES_GPU_UPDATES(run) ((run)->device || (run)->like_gpu || GM_LIKE_GPU)
 
 #include "proposals.h"
 
-static inline int gm_takes(const GmRun *run, const GmUpdate *update, int chain)
+GM_HOST_ONLY int gm_takes(const GmRun *run, const GmUpdate *update, int chain)
 {
     if (run->seeking) return update->hmc;
     if (update->joint) {
@@ -154,7 +150,7 @@ static inline int gm_takes(const GmRun *run, const GmUpdate *update, int chain)
     return (c && c->gradients) == (update->when == GM_WITH_GRADIENTS) || (c && c->also);
 }
 
-static inline void gm_take(GmRun *run, const GmUpdate *update)
+GM_HOST_ONLY void gm_take(GmRun *run, const GmUpdate *update)
 {
     if (update->launches) update->launches(run);
     else if (update->work) launch_team(run, update->kernel_name, update->kernel, update->work);
@@ -175,7 +171,7 @@ GM_LAUNCHES gm_take_apart(GmRun *run, const GmUpdate *update)
         }
 }
 
-static inline void take_updates(GmRun *run, const GmUpdate *update, int n)
+GM_HOST_ONLY void take_updates(GmRun *run, const GmUpdate *update, int n)
 {
     for (const GmUpdate *end = update + n; update < end; update++)
         if (run->chain == GM_IN_STEP && update->selection) gm_take_apart(run, update);
@@ -189,6 +185,7 @@ static inline void take_updates(GmRun *run, const GmUpdate *update, int n)
 
 // The emitted program's gm_model. What follows the name and the file are other members of it.
 #define GM_MODEL(model_name, file, ...)                                                                                             \
+    GM_OF_PROGRAM                                                                                                                   \
     static void gm_batch(GmRun *one) { sweep_batch(one, sweep); }                                                                   \
     static void gm_sweep(GmRun *run)                                                                                                \
     {                                                                                                                               \

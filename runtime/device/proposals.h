@@ -55,14 +55,14 @@ enum {
     GM_PROPOSALS_DRAWS = 3
 };
 
-static inline int gm_may_propose(const GmRun *run)
+GM_HOST_ONLY int gm_may_propose(const GmRun *run)
 {
     return !TAKES_GPU_UPDATES(run) && run->chain >= 0 && (run->warmup >= GM_PROPOSALS_WARMUP || run->checking);
 }
-static inline int gm_proposals_warm(const GmRun *run) { return run->sweep < run->warmup || run->checking; }
+GM_HOST_ONLY int gm_proposals_warm(const GmRun *run) { return run->sweep < run->warmup || run->checking; }
 
 // Whether the quadratics change in this sweep, by the rate in memory.
-static inline int gm_adapts(GmRun *run, size_t field)
+GM_HOST_ONLY int gm_adapts(GmRun *run, size_t field)
 {
     if (!gm_may_propose(run)) return 0;
     wide *const room = (wide *)gm_at(wide, gm_of_chain(run, run->chain), field);
@@ -80,7 +80,7 @@ static inline int gm_adapts(GmRun *run, size_t field)
 
 // Sweeps from one proposal to the next; sweep, trial: multiply-adds of a sweep and of an evaluation with the joint normal integrated out,
 // sparse the number of that.
-static inline long gm_proposals_every(const GmRun *run, int sparse, double sweep, double trial, double scales)
+GM_HOST_ONLY long gm_proposals_every(const GmRun *run, int sparse, double sweep, double trial, double scales)
 {
     const double factor = sparse ? gm_sparse_work(sparse) : 0;
     if (factor < 0 || run->sweep < GM_PROPOSALS_OFTEN) return 1;
@@ -89,7 +89,7 @@ static inline long gm_proposals_every(const GmRun *run, int sparse, double sweep
 }
 
 // Whether the chain makes the update in this sweep.
-static inline int gm_proposes(GmRun *run, size_t field, GmSelected *selected, int sparse, double sweep_work, double trial_work,
+GM_HOST_ONLY int gm_proposes(GmRun *run, size_t field, GmSelected *selected, int sparse, double sweep_work, double trial_work,
                               double scales)
 {
     if (!gm_may_propose(run)) return 0;
@@ -108,7 +108,7 @@ static inline int gm_proposes(GmRun *run, size_t field, GmSelected *selected, in
 }
 
 // refused: a fault was met on the way, such as a precision that is not positive definite.
-static inline void gm_decide(GmRun *run, uint32_t var, size_t field, int refused)
+GM_HOST_ONLY void gm_decide(GmRun *run, uint32_t var, size_t field, int refused)
 {
     wide *const room = (wide *)gm_at(wide, gm_of_chain(run, run->chain), field);
     Stream g = stream(sweep_place(run, run->chain), var, (uint64_t)1 << 38);

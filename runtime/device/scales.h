@@ -142,7 +142,7 @@ static int scales_turn_back(Sweep at, uint32_t var)
     return uniform_open(&g) < 0.5;
 }
 
-static inline void gm_scales(GmRun *run, void (*density)(GmRun *), uint32_t var, GmScaleRoom *room, int proposed, GmSelected *selected,
+GM_HOST_ONLY void gm_scales(GmRun *run, void (*density)(GmRun *), uint32_t var, GmScaleRoom *room, int proposed, GmSelected *selected,
                              double sweep, double trial, const GmScaleOf *of, int n)
 {
     const State *const s = gm_of_chain(run, run->chain);

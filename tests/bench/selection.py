@@ -155,7 +155,8 @@ def measure(program, folder, data, method, seed, timeout):
     least = min((min(r[2], r[3]), n) for n, r in rows.items())
     return {"least": least[0], "of": least[1], "rhat": max(r[4] for r in rows.values()), "taken": taken,
             "divergent": int(diverged.group(1)) / int(diverged.group(2)) if diverged else 0.0, "said": said,
-            "means": {n: r[:2] for n, r in rows.items()}, "work": [sum(w["gibbs_sweeps"] for w in work), sum(w["evaluations"] for w in work)]}
+            "means": {n: r[:2] for n, r in rows.items()},
+            "work": [sum(w["gibbs_sweeps"] for w in work), sum(w["evaluations"] for w in work)]}
 
 
 def units(program, folder, data, runs, times, timeout):

@@ -9,7 +9,7 @@
 #include "prover.h"
 #include "var.h"
 
-enum { MOST_FACTS = 24, DEEP = 6, PATIENCE = 5000, REMEMBERED = 8192 };
+enum { MOST_FACTS = 24, MOST_ENDS = 7, DEEP = 6, BY_FACTS = DEEP - 3, PATIENCE = 5000, REMEMBERED = 8192 };
 
 typedef struct ProverFacts {
     int n, napart, looked;    // looked: how much was tried to answer the question
@@ -96,12 +96,11 @@ static ProverFacts facts_of(const Loops *l)
     return f;
 }
 
-// Is e, of which c * x is the term t, at least 0, where x lies between the ends of what is known of it?
-static bool nonneg_at_end(ProverFacts *f, Expr *e, Expr *t, double c, Expr *x, int deep)
+// The ends of what is known of x, which counts c times: lower ones if c > 0, else upper ones. *every: all of them must do; else one.
+static int ends_of(const ProverFacts *f, const Expr *x, double c, Expr *end[MOST_ENDS], bool *every)
 {
-    Expr *end[6];
     int n = 0;
-    bool every = false;  // all of `end` must do; else one
+    *every = false;
     if (x->kind == EX_INDEX && x->index->lo) end[n++] = c > 0 ? x->index->lo : x->index->hi;
     if (x->kind == EX_INDEX && !x->index->lo && c > 0 && x->index->least >= 0) end[n++] = ex_num(x->index->least);
     if (f->extents && x->extent && c > 0) end[n++] = ex_num(0);
@@ -115,14 +114,23 @@ static bool nonneg_at_end(ProverFacts *f, Expr *e, Expr *t, double c, Expr *x, i
     if (ex_is_call(x, FN_fmin) || ex_is_call(x, FN_fmax)) {
         end[n++] = x->args[0];
         end[n++] = x->args[1];
-        every = ex_is_call(x, FN_fmin) == (c > 0);
+        *every = ex_is_call(x, FN_fmin) == (c > 0);
     }
     if (ex_is_call(x, FN_if_else)) {
         end[n++] = x->args[1];
         end[n++] = x->args[2];
-        every = true;
+        *every = true;
     }
     if (x->kind == EX_CALL && (function_rows[x->fn].traits & TRAIT_YES_NO)) end[n++] = ex_num(c > 0 ? 0 : 1);
+    return n;
+}
+
+// Is e, of which c * x is the term t, at least 0, where x lies between the ends of what is known of it?
+static bool nonneg_at_end(ProverFacts *f, Expr *e, Expr *t, double c, Expr *x, int deep)
+{
+    Expr *end[MOST_ENDS];
+    bool every;
+    int n = ends_of(f, x, c, end, &every);
     if (ex_is_call(x, FN_MOD) && nonneg(f, x->args[0], deep - 1)) end[n++] = c > 0 ? ex_num(0) : ex_plus(x->args[1], -1);
     Expr *rest = n ? ex_sub(e, t) : NULL;
     for (int i = 0; i < n; i++)
@@ -130,20 +138,49 @@ static bool nonneg_at_end(ProverFacts *f, Expr *e, Expr *t, double c, Expr *x, i
     return every && n > 0;
 }
 
+static int terms_of(const Expr *e) { return e->kind == EX_ADD ? e->nargs : 1; }
+
+// Term i of e, as *c times the number that is returned.
+static Expr *term(Expr *e, int i, double *c)
+{
+    Expr *t = e->kind == EX_ADD ? e->args[i] : e;
+    const bool times = t->kind == EX_MUL && t->nargs == 2 && t->args[0]->kind == EX_NUM;
+    *c = times ? t->args[0]->number : 1;
+    return times ? t->args[1] : t;
+}
+
+// Whether no number is reached in `deep` steps: each puts a number in the place of one term, or one term has no end. Sums of many bounded
+// numbers are tried in vain else, for seconds.
+static bool beyond_reach(const ProverFacts *f, Expr *e, int deep)
+{
+    int terms = 0;
+    bool endless = false;
+    if (f->extents || (f->n && deep > BY_FACTS)) return false;
+    for (int i = 0; i < terms_of(e); i++) {
+        double c;
+        Expr *end[MOST_ENDS], *x = term(e, i, &c);
+        if (x->kind == EX_NUM) continue;
+        bool every;
+        const int n = ends_of(f, x, c, end, &every);
+        if (ex_is_call(x, FN_MOD)) return false;
+        for (int k = 0; k < n; k++)
+            if (end[k]->kind != EX_NUM) return false;
+        terms++;
+        endless |= n == 0;
+    }
+    return terms > deep || endless;
+}
+
 // Is e at least 0 once one of its numbers stands at an end, or once a fact is taken away?
 static bool nonneg_by_facts(ProverFacts *f, Expr *e, int deep)
 {
-    const int n = e->kind == EX_ADD ? e->nargs : 1;
-    for (int i = n - 1; i >= 0; i--) {  // indices come last
-        Expr *t = e->kind == EX_ADD ? e->args[i] : e, *x = t;
-        double c = 1;
-        if (t->kind == EX_MUL && t->nargs == 2 && t->args[0]->kind == EX_NUM) {
-            c = t->args[0]->number;
-            x = t->args[1];
-        }
+    if (beyond_reach(f, e, deep)) return false;
+    for (int i = terms_of(e) - 1; i >= 0; i--) {  // indices come last
+        double c;
+        Expr *t = e->kind == EX_ADD ? e->args[i] : e, *x = term(e, i, &c);
         if (x->kind != EX_NUM && nonneg_at_end(f, e, t, c, x, deep)) return true;
     }
-    for (int i = 0; i < f->n && deep > DEEP - 3; i++)
+    for (int i = 0; i < f->n && deep > BY_FACTS; i++)
         if (nonneg(f, ex_sub(e, f->fact[i]), deep - 1)) return true;
     return false;
 }

@@ -38,6 +38,17 @@ MODELS = {
 }
 
 
+# which no few steps of a proof bring to a number: without that, 2 s each
+def sum_of_labels(i):
+    return " + ".join("%d * k[1]" % i if j == 1 else "k[%d]" % j for j in range(1, 13))
+
+
+MODELS["12 subscripts, each the sum of 12 labels"] = model(
+    ["  for (j in 1:J) u[j] ~ normal(0, 1);"], ["  k ~ categorical([0.5, 0.5]);"] +
+    ["  y[%d] ~ normal(u[%s], 1);" % (i, sum_of_labels(i)) for i in range(1, 13)],
+    "int J; int<lower=1, upper=2> k[12]; vector[12] y;")
+
+
 def limits():
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
     resource.setrlimit(resource.RLIMIT_CPU, (SECONDS, SECONDS))
