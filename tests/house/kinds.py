@@ -12,12 +12,12 @@ import sys
 
 MOST = {
     "FILL": 3, "ORDER": 3, "WEIGHTS": 3, "ELLIPSE": 3, "COPY": 3, "TRANSFORM": 3, "WHITENED": 3, "METROPOLIS": 3, "ROUTINE": 3,
-    "DRAW_ARRAY": 4, "DRAW_STATES": 4, "CONSTRAINED": 4,      # cost.c: a function for what a routine of the runtime does
+    "DRAW_ARRAY": 4, "DRAW_STATES": 4, "CONSTRAINED": 4,      # cost_body.c: a function for what a routine of the runtime does
     "SLICE": 4,          # made by density.c and whiten.c
     "CALL": 4,           # placement.c: its kernel uses the arrays of the part
     "SAMPLE": 5,         # check.c, outside.c: it has a scope of its own
-    "DRAW_NORMAL": 5, "DRAW_BAND": 5,    # cost.c, as above; scales.c reads what it was made of
-    "SOLVE": 5,          # cost.c: the steps of a solver; forms.c: whether an array keeps its derivatives is known after the passes
+    "DRAW_NORMAL": 5, "DRAW_BAND": 5,    # cost_body.c, as above; scales.c reads what it was made of
+    "SOLVE": 5,          # cost_body.c: the steps of a solver; forms.c: whether an array keeps its derivatives is known after the passes
     "RATIO": 5,          # alike.c looks for it; emit/elements.c: it is one line
 }
 
@@ -28,7 +28,7 @@ def rows(root):
 
 
 def counted_by(root):
-    """kind -> the word of its function in cost.c"""
+    """kind -> the word of its function in cost_body.c"""
     with open(os.path.join(root, "compiler/kernel/kernel.def")) as f:
         return dict(re.findall(r'^SPENDS\((\w+), COUNTED\((\w+)\)\)', f.read(), flags=re.M))
 
