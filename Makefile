@@ -36,7 +36,7 @@ $(BUILD)/gmc: $(OBJ)
 # The commands of gmc about stored draws.
 $(BUILD)/gmc-stored: $(BUILD)/obj/runtime/stored.o $(BUILD)/libgmhost.a
 	@echo "  link  $@"
-	$(Q)$(CC) $(CFLAGS) -fopenmp -o $@ $^ -ljansson -llapacke -lopenblas -lm -ldl
+	$(Q)$(CC) $(CFLAGS) -fopenmp -o $@ $^ -ljansson -lopenblas -lm -ldl
 
 $(BUILD)/libgmhost.a: $(HOST)
 	@echo "  ar    $@"
@@ -120,12 +120,12 @@ $(BUILD)/tests/runtime/nuts: tests/runtime/nuts.c tests/runtime/check.h $(wildca
 $(BUILD)/tests/runtime/linalg $(BUILD)/tests/runtime/fill: $(BUILD)/tests/runtime/%: tests/runtime/%.c tests/runtime/check.h $(BUILD)/libgmhost.a
 	@mkdir -p $(@D)
 	@echo "  cc    $<"
-	$(Q)$(CC) -std=gnu11 $(WARN) -O2 -g1 -fopenmp -o $@ $< $(BUILD)/libgmhost.a -llapacke -lopenblas -lm
+	$(Q)$(CC) -std=gnu11 $(WARN) -O2 -g1 -fopenmp -o $@ $< $(BUILD)/libgmhost.a -lopenblas -lm
 
 $(BUILD)/tests/host/%: tests/host/%.c tests/host/toy.h $(BUILD)/libgmhost.a
 	@mkdir -p $(@D)
 	@echo "  cc    $<"
-	$(Q)$(CC) -std=gnu11 -D_GNU_SOURCE $(WARN) $(CFLAGS) -fopenmp -Iruntime/host -Iruntime/device -o $@ $< $(BUILD)/libgmhost.a -ljansson -llapacke -lopenblas -lm -ldl
+	$(Q)$(CC) -std=gnu11 -D_GNU_SOURCE $(WARN) $(CFLAGS) -fopenmp -Iruntime/host -Iruntime/device -o $@ $< $(BUILD)/libgmhost.a -ljansson -lopenblas -lm -ldl
 
 $(BUILD)/tests/front/%: tests/front/%.c $(filter-out $(BUILD)/obj/compiler/driver/main.o,$(OBJ))
 	@mkdir -p $(@D)
@@ -223,7 +223,7 @@ papers: all
 
 # ---- what has to be installed ----
 
-APT_BUILD := gcc g++ make flex bison libopenblas-dev liblapacke-dev libjansson-dev libdragonbox-dev libsuitesparse-dev zlib1g-dev
+APT_BUILD := gcc g++ make flex bison libopenblas-dev libjansson-dev libdragonbox-dev libsuitesparse-dev zlib1g-dev
 APT_TEST  := clang libgsl-dev libnetcdf19 libsundials-cvodes6 llvm-14-tools python3-venv jags
 PIP_TEST  := lit numpy scipy mpmath 'arviz<1' h5netcdf h5py nvidia-cuda-nvrtc
 

@@ -216,7 +216,7 @@ static const char *const made_name[] = {
     FILES(NAME)};
 
 // What a program is linked with besides the archive of the runtime.
-#define LIBRARIES(X)   X("-ljansson") X("-llapacke") X("-lopenblas") X("-lm") X("-ldl")
+#define LIBRARIES(X)   X("-ljansson") X("-lopenblas") X("-lm") X("-ldl")
 #define ARGUMENT(flag) flag,
 #define AS_TEXT(flag)  " " flag
 

@@ -8,7 +8,6 @@
 #include <immintrin.h>
 #endif
 #include <cblas.h>
-#include <lapacke.h>
 #include <math.h>
 #include <omp.h>
 #include <stdbool.h>
@@ -259,8 +258,8 @@ void row_sums(long n, long p, const double *X, const double *w, double *out)
 }
 
 // The Cholesky factor of row-major J, in its lower triangle, a block of rows and columns at a time. Returns 0, or k if the k-th pivot is
-// not positive, or below `lost` of its diagonal element. Column-major upper is row-major lower, and LAPACKE would transpose copies for
-// row-major: so its calls say column-major, 'U', and the factor U = L' lies where row-major L does.
+// not positive, or below `lost` of its diagonal element. Column-major upper is row-major lower: LAPACK's factor U = L' lies where
+// row-major L does.
 static long factor_few(long n, double *J, double lost)
 {
     for (long k = 0; k < n; k++) {
@@ -282,7 +281,8 @@ static long factor(long n, double *J, double lost)
     for (long k = 0; k < n; k += TILE) {
         const long width = least(TILE, n - k), rest = n - k - width, tiles = (rest + TILE - 1) / TILE;
         double *pivot = J + k * n + k, *below = pivot + width * n;
-        const long bad = LAPACKE_dpotrf_work(LAPACK_COL_MAJOR, 'U', (int)width, pivot, (int)n);
+        int bad;
+        dpotrf_("U", &(int){(int)width}, pivot, &(int){(int)n}, &bad, 1);
         if (bad) {
             failed = k + bad;
             break;

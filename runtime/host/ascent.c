@@ -16,9 +16,9 @@
 //   test        tests/host/ascent.c
 #include "ascent.h"
 #include "messages.h"
+#include "../backends/linalg.h"
 
 #include <float.h>
-#include <lapacke.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -351,7 +351,9 @@ static bool newton_direction(GmAscent *a, const double *matrix, double *factor, 
         for (long i = 0; i < n; i++)
             for (long k = 0; k < n; k++) factor[i * n + k] = scale[i] * matrix[i * n + k] * scale[k] + (i == k ? shift : 0);
         for (long i = 0; i < n; i++) a->direction[i] = scale[i] * a->gradient[i];
-        if (LAPACKE_dposv(LAPACK_ROW_MAJOR, 'L', (lapack_int)n, 1, factor, (lapack_int)n, a->direction, 1) != 0) continue;
+        int bad;
+        dposv_("U", &(int){(int)n}, &(int){1}, factor, &(int){(int)n}, a->direction, &(int){(int)n}, &bad, 1);
+        if (bad) continue;
         for (long i = 0; i < n; i++) a->direction[i] *= scale[i];
         a->gain = dot(n, a->gradient, a->direction);
         return isfinite(a->gain);

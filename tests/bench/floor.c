@@ -2,7 +2,6 @@
 //
 //   floor N P        prints seconds per sweep for: one reading of X (predictor and X'z together), one Cholesky of P, N truncated normals
 #include <cblas.h>
-#include <lapacke.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
@@ -54,7 +53,8 @@ int main(int argc, char **argv)
         t[0][r] = now() - start;
         for (long k = 0; k < p * p; k++) J[k] = G[k];
         start = now();
-        LAPACKE_dpotrf_work(LAPACK_COL_MAJOR, 'U', (int)p, J, (int)p);
+        int bad;
+        dpotrf_("U", &(int){(int)p}, J, &(int){(int)p}, &bad, 1);
         t[1][r] = now() - start;
         start = now();
         for (long i = 0; i < n; i++) {
