@@ -18,6 +18,7 @@ enum {
     LEAST_EVALUATIONS = 3,                       // a trajectory that turns back at once has as many
     SHORT_TRAJECTORY = 7,                        // evaluations of one that turns back soon
     SHARE_OF_GIBBS = 10,        // where nothing diverged, Gibbs updates between transitions take this part of the work at most
+    SHARE_AT_FIRST = 4,         // and while NUTS adapts in its first trial
     APART = 20,                 // sweeps between two meetings of a trial
     EARLY = 5,                  // sweeps between two looks before the first: it ends if those to the first would cost what it may
     LEAST_TRIAL = 60,           // sweeps, of which half are measured

@@ -131,7 +131,7 @@ static void begin_trial(GmTrials *w, int k, long done)
     t->from = done;
     t->measured = measured_from(w->warmup);
     t->to = tried_to(w->warmup);
-    t->every = gm_trial_share_of_gibbs(w, k, move, 1);
+    t->every = gm_trial_share_of_gibbs(w, k, move, SHARE_AT_FIRST);
     begin_counts(w, k, done, t->measured - done, 0);
 }
 
