@@ -366,7 +366,7 @@ static Text turned_sum(const Out *o, const Expr *e)
     Text *t = NEW_N(o->arena, Text, e->nargs);
     for (int i = 0; i < e->nargs; i++) {
         t[i] = expr_text(o, e->args[i]);
-        if (t[i].level < ADDITIVE) t[i] = tight(text(o, "(%s)", t[i].c));
+        if (t[i].level < MULTIPLICATIVE) t[i] = tight(text(o, "(%s)", t[i].c));  // an index is a sum, k + 1
         t[i] = t[i].minus ? (Text){t[i].c + 1, MULTIPLICATIVE, false} : (Text){text(o, "-%s", t[i].c), MULTIPLICATIVE, true};
         if (t[first].minus && !t[i].minus) first = i;
     }

@@ -119,8 +119,23 @@ static bool is_made(const GmModel *model, int f)
     return false;
 }
 
+// A definition is computed, also one that the model as written draws (the compiler draws another in its place).
+static bool no_definition_is_given(const GmModel *model, const GmValues *values)
+{
+    for (int f = 0; f < model->n_state; f++) {
+        const GmField *field = &model->state[f];
+        const GmValue *v = gm_is_computed(field, 0) ? gm_values_find(values, field->name) : NULL;
+        if (!v) continue;
+        gm_error("%s: %s is computed from other unknowns: give those in its place (gmc --explain names what is drawn)", v->source,
+                 field->name);
+        return false;
+    }
+    return true;
+}
+
 static bool take_given(const GmModel *model, GmMemory *m, GmValues *values, unsigned char *given)
 {
+    if (!no_definition_is_given(model, values)) return false;
     for (int f = 0; f < model->n_state; f++) {
         const GmField *field = &model->state[f];
         const GmValue *v = gm_is_drawn(field) ? gm_values_find(values, field->name) : NULL;

@@ -174,6 +174,10 @@ check(json.load(open("same_1.json"))["y"] == sets[0]["y"], "and the same data fo
 run(schools, "s_1.json", "-q", "--no-summary", "--samples", "10", "--seed", "1")
 run(schools, "simulate", "mu=3", data, "-o", "less", status=2)
 run(schools, "simulate", "mu=3", "tau=-2", data, "-o", "less", status=2)
+# Effects that the model as written draws are computed where others are drawn in their place: passed over, they would be others.
+raw = program("raw", SCHOOLS.replace("theta[j] ~ normal(mu, tau)", "{ z[j] ~ normal(0, 1); theta[j] = mu + tau * z[j]; }"))
+said = said_by(raw, "simulate", "mu=3", "tau=2", give("raw.json", z=[0] * 8), data, "-o", "less", status=2)
+check("raw.json: z is computed from other unknowns" in said, "given values of a definition are refused", said)
 for k in (1, 2): run(schools, "simulate", data, "--from", "prior", "--sets", "2", "--seed", "7", "-o", "again%d" % k, "--overwrite", "-q")
 check(open("again1_2.json").read() == open("again2_2.json").read(), "the same seed gives the same data")
 check(json.load(open("again1_1_truth.json")) != json.load(open("again1_2_truth.json")), "each set has parameters of its own")
@@ -190,8 +194,9 @@ def ranks(name):
 
 said = said_by(schools, "calibrate", data, "--sims", "300", "--seed", "2", "--threads", "1", "-o", "one", "--overwrite", "--report",
            "page.html")
-check("is there already, and is something else" in said_by(schools, "calibrate", data, "--report", data, status=2) and
-      open(data).read().startswith("{"), "no page is written in the place of another file")
+for other, why in ((data, "it is a file that is read"), (give("other.json", a=1), "is there already, and is something else")):
+    check(why in said_by(schools, "calibrate", data, "--report", other, status=2) and open(other).read().startswith("{"),
+          "no page is written in the place of another file", other)
 check("calibration passed" in said and "of its sds" in said, "eight schools pass, and the power is said", said)
 run(schools, "calibrate", data, "--sims", "300", "--seed", "2", "--threads", "2", "-o", "two", "--overwrite", "-q")
 check(ranks("one") == ranks("two"), "ranks do not depend on how many simulations run at once")
