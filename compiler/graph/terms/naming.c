@@ -328,6 +328,14 @@ static Look test_unsaid(const Expr *e, void *with)
 
 enum { LONGEST_LOCAL = 28, LONGEST_TOTAL = 36 };
 
+// How many there are of what 1/fmax(count, 1) divides by: count. NULL: it is something else.
+static const Var *divided_by(const Expr *over)
+{
+    const Expr *count = over->kind == EX_POW && over->number == -1 ? over->args[0] : NULL;
+    if (!count || count->kind != EX_CALL || strcmp(count->name, "fmax") != 0 || count->args[0]->kind != EX_REF) return NULL;
+    return count->args[0]->var->kind == VAR_SUM ? count->args[0]->var : NULL;
+}
+
 // A sum that is a statistic over how many there are, at least 1: their mean. NULL: it is none.
 const Var *statistic_mean(const Expr *e)
 {
@@ -364,6 +372,11 @@ const char *local_name(const Graph *g, const Expr *e)
     const Var *sum = statistic_mean(e);
     if (sum) {
         const char *name = arena_printf(g->arena, "mean_%s", sum->name + strlen("sum_"));
+        return map_get(&g->taken, name) ? "" : name;
+    }
+    const Var *count = divided_by(e);
+    if (count && strlen(count->name) < LONGEST_LOCAL) {
+        const char *name = arena_printf(g->arena, "inverse_%s", count->name);
         return map_get(&g->taken, name) ? "" : name;
     }
     if (e->kind == EX_REDUCE && e->fn == FN_sum) return total_local_name(g, e);
