@@ -192,45 +192,47 @@ KERNEL_TEAM(sums_of_responses) {
     ONE_LANE *s->sum_y_before_squared = 0;
     wide total_y_before_squared = 0; SUM_ALONG_FROM (t, 1, d->T - 1, &total_y_before_squared) total_y_before_squared += square(s->y[t - 1]);
     ONE_LANE *s->sum_y_before_squared += total_y_before_squared;
-    // sum_y_observed = sum of if_else(missing(y[t]), 0, y[t]) over t; serves the conditionals of s2, (phi, s2)
+    // sum_y_observed = sum of y[t] over t where y[t] is observed; serves the conditionals of s2, (phi, s2)
     ONE_LANE *s->sum_y_observed = 0;
     wide total_y_observed = 0; SUM_ALONG_FROM (t, 1, d->T - 1, &total_y_observed) total_y_observed += IS_NAN(d->y[t]) ? 0 : s->y[t];
     ONE_LANE *s->sum_y_observed += total_y_observed;
-    // count_observed = sum of if_else(missing(y[t]), 0, 1) over t; serves the conditionals of s2, (phi, s2)
+    // count_observed = sum of 1 over t where y[t] is observed; serves the conditionals of s2, (phi, s2)
     ONE_LANE *s->count_observed = 0;
     wide total_observed = 0; SUM_ALONG_FROM (t, 1, d->T - 1, &total_observed) total_observed += IS_NAN(d->y[t]) ? 0 : 1;
     ONE_LANE *s->count_observed += total_observed;
-    // sum_y_before_observed = sum of if_else(missing(y[t - 1]), 0, y[t - 1]) over t; serves the conditionals of s2, (phi, s2)
+    // sum_y_before_observed = sum of y[t - 1] over t where y[t - 1] is observed; serves the conditionals of s2, (phi, s2)
     ONE_LANE *s->sum_y_before_observed = 0;
     wide total_y_before_observed = 0; SUM_ALONG_FROM (t, 1, d->T - 1, &total_y_before_observed) total_y_before_observed += IS_NAN(d->y[t - 1]) ? 0 : s->y[t - 1];
     ONE_LANE *s->sum_y_before_observed += total_y_before_observed;
-    // count_observed_2 = sum of if_else(missing(y[t - 1]), 0, 1) over t; serves the conditionals of s2, (phi, s2)
+    // count_observed_2 = sum of 1 over t where y[t - 1] is observed; serves the conditionals of s2, (phi, s2)
     ONE_LANE *s->count_observed_2 = 0;
     wide total_observed_2 = 0; SUM_ALONG_FROM (t, 1, d->T - 1, &total_observed_2) total_observed_2 += IS_NAN(d->y[t - 1]) ? 0 : 1;
     ONE_LANE *s->count_observed_2 += total_observed_2;
-    // sum_y_before_centred_squared = sum of (y[t - 1] - sum_y_before_observed/fmax(count_observed_2, 1))^2 over t; serves the conditionals of s2, (phi, s2)
+    // sum_y_before_centred_squared = sum of (y[t - 1] - sum_y_before_observed/count_observed_2)^2 over t;
+    //     serves the conditionals of s2, (phi, s2)
     ONE_LANE *s->sum_y_before_centred_squared = 0;
     wide total_centred_squared = 0;
-    const wide c1 = 1 / fmax(*s->count_observed_2, 1.0);
-    SUM_ALONG_FROM (t, 1, d->T - 1, &total_centred_squared) total_centred_squared += square(s->y[t - 1] - *s->sum_y_before_observed * c1);
+    const wide inverse_count_observed_2 = 1 / fmax(*s->count_observed_2, 1.0);
+    SUM_ALONG_FROM (t, 1, d->T - 1, &total_centred_squared) total_centred_squared += square(s->y[t - 1] - *s->sum_y_before_observed * inverse_count_observed_2);
     ONE_LANE *s->sum_y_before_centred_squared += total_centred_squared;
-    // sum_y_before_centred = sum of y[t - 1] - sum_y_before_observed/fmax(count_observed_2, 1) over t; serves the conditionals of s2, (phi, s2)
+    // sum_y_before_centred = sum of y[t - 1] - sum_y_before_observed/count_observed_2 over t; serves the conditionals of s2, (phi, s2)
     ONE_LANE *s->sum_y_before_centred = 0;
-    wide total_centred = 0; SUM_ALONG_FROM (t, 1, d->T - 1, &total_centred) total_centred += s->y[t - 1] - *s->sum_y_before_observed * c1;
+    wide total_centred = 0; SUM_ALONG_FROM (t, 1, d->T - 1, &total_centred) total_centred += s->y[t - 1] - *s->sum_y_before_observed * inverse_count_observed_2;
     ONE_LANE *s->sum_y_before_centred += total_centred;
-    // sum_y_before_centred_y_centred = sum of (y[t - 1] - sum_y_before_observed/fmax(count_observed_2, 1))*(y[t] - sum_y_observed/fma... over t; serves the conditionals of s2, (phi, s2)
+    // sum_y_before_centred_y_centred = sum of (y[t - 1] - sum_y_before_observed/count_observed_2)*(y[t]
+    //     - sum_y_observed/count_observed) over t; serves the conditionals of s2, (phi, s2)
     ONE_LANE *s->sum_y_before_centred_y_centred = 0;
     wide total_centred_centred = 0;
-    const wide c2 = 1 / fmax(*s->count_observed, 1.0);
-    SUM_ALONG_FROM (t, 1, d->T - 1, &total_centred_centred) total_centred_centred += (s->y[t - 1] - *s->sum_y_before_observed * c1) * (s->y[t] - *s->sum_y_observed * c2);
+    const wide inverse_count_observed = 1 / fmax(*s->count_observed, 1.0);
+    SUM_ALONG_FROM (t, 1, d->T - 1, &total_centred_centred) total_centred_centred += (s->y[t - 1] - *s->sum_y_before_observed * inverse_count_observed_2) * (s->y[t] - *s->sum_y_observed * inverse_count_observed);
     ONE_LANE *s->sum_y_before_centred_y_centred += total_centred_centred;
-    // sum_y_centred = sum of y[t] - sum_y_observed/fmax(count_observed, 1) over t; serves the conditionals of s2, (phi, s2)
+    // sum_y_centred = sum of y[t] - sum_y_observed/count_observed over t; serves the conditionals of s2, (phi, s2)
     ONE_LANE *s->sum_y_centred = 0;
-    wide total_centred_2 = 0; SUM_ALONG_FROM (t, 1, d->T - 1, &total_centred_2) total_centred_2 += s->y[t] - *s->sum_y_observed * c2;
+    wide total_centred_2 = 0; SUM_ALONG_FROM (t, 1, d->T - 1, &total_centred_2) total_centred_2 += s->y[t] - *s->sum_y_observed * inverse_count_observed;
     ONE_LANE *s->sum_y_centred += total_centred_2;
-    // sum_y_centred_squared = sum of (y[t] - sum_y_observed/fmax(count_observed, 1))^2 over t; serves the conditionals of s2, (phi, s2)
+    // sum_y_centred_squared = sum of (y[t] - sum_y_observed/count_observed)^2 over t; serves the conditionals of s2, (phi, s2)
     ONE_LANE *s->sum_y_centred_squared = 0;
-    wide total_centred_squared_2 = 0; SUM_ALONG_FROM (t, 1, d->T - 1, &total_centred_squared_2) total_centred_squared_2 += square(s->y[t] - *s->sum_y_observed * c2);
+    wide total_centred_squared_2 = 0; SUM_ALONG_FROM (t, 1, d->T - 1, &total_centred_squared_2) total_centred_squared_2 += square(s->y[t] - *s->sum_y_observed * inverse_count_observed);
     ONE_LANE *s->sum_y_centred_squared += total_centred_squared_2;
 }
 
@@ -447,24 +449,24 @@ static const GmLaw laws[] = {
 static const GmStatistic statistics[] = {
     {1, STATE_sum_y_y_before, 1, "sum of y[t]*y[t - 1] over t"},
     {1, STATE_sum_y_before_squared, 1, "sum of y[t - 1]^2 over t"},
-    {2, STATE_sum_y_observed, 1, "sum of if_else(missing(y[t]), 0, y[t]) over t"},
-    {3, STATE_sum_y_observed, 0, "sum of if_else(missing(y[t]), 0, y[t]) over t"},
-    {2, STATE_count_observed, 1, "sum of if_else(missing(y[t]), 0, 1) over t"},
-    {3, STATE_count_observed, 0, "sum of if_else(missing(y[t]), 0, 1) over t"},
-    {2, STATE_sum_y_before_observed, 1, "sum of if_else(missing(y[t - 1]), 0, y[t - 1]) over t"},
-    {3, STATE_sum_y_before_observed, 0, "sum of if_else(missing(y[t - 1]), 0, y[t - 1]) over t"},
-    {2, STATE_count_observed_2, 1, "sum of if_else(missing(y[t - 1]), 0, 1) over t"},
-    {3, STATE_count_observed_2, 0, "sum of if_else(missing(y[t - 1]), 0, 1) over t"},
-    {2, STATE_sum_y_before_centred_squared, 1, "sum of (y[t - 1] - sum_y_before_observed/fmax(count_observed_2, 1))^2 over t"},
-    {3, STATE_sum_y_before_centred_squared, 0, "sum of (y[t - 1] - sum_y_before_observed/fmax(count_observed_2, 1))^2 over t"},
-    {2, STATE_sum_y_before_centred, 1, "sum of y[t - 1] - sum_y_before_observed/fmax(count_observed_2, 1) over t"},
-    {3, STATE_sum_y_before_centred, 0, "sum of y[t - 1] - sum_y_before_observed/fmax(count_observed_2, 1) over t"},
-    {2, STATE_sum_y_before_centred_y_centred, 1, "sum of (y[t - 1] - sum_y_before_observed/fmax(count_observed_2, 1))*(y[t] - sum_y_observed/fma... over t"},
-    {3, STATE_sum_y_before_centred_y_centred, 0, "sum of (y[t - 1] - sum_y_before_observed/fmax(count_observed_2, 1))*(y[t] - sum_y_observed/fma... over t"},
-    {2, STATE_sum_y_centred, 1, "sum of y[t] - sum_y_observed/fmax(count_observed, 1) over t"},
-    {3, STATE_sum_y_centred, 0, "sum of y[t] - sum_y_observed/fmax(count_observed, 1) over t"},
-    {2, STATE_sum_y_centred_squared, 1, "sum of (y[t] - sum_y_observed/fmax(count_observed, 1))^2 over t"},
-    {3, STATE_sum_y_centred_squared, 0, "sum of (y[t] - sum_y_observed/fmax(count_observed, 1))^2 over t"},
+    {2, STATE_sum_y_observed, 1, "sum of y[t] over t where y[t] is observed"},
+    {3, STATE_sum_y_observed, 0, "sum of y[t] over t where y[t] is observed"},
+    {2, STATE_count_observed, 1, "sum of 1 over t where y[t] is observed"},
+    {3, STATE_count_observed, 0, "sum of 1 over t where y[t] is observed"},
+    {2, STATE_sum_y_before_observed, 1, "sum of y[t - 1] over t where y[t - 1] is observed"},
+    {3, STATE_sum_y_before_observed, 0, "sum of y[t - 1] over t where y[t - 1] is observed"},
+    {2, STATE_count_observed_2, 1, "sum of 1 over t where y[t - 1] is observed"},
+    {3, STATE_count_observed_2, 0, "sum of 1 over t where y[t - 1] is observed"},
+    {2, STATE_sum_y_before_centred_squared, 1, "sum of (y[t - 1] - sum_y_before_observed/count_observed_2)^2 over t"},
+    {3, STATE_sum_y_before_centred_squared, 0, "sum of (y[t - 1] - sum_y_before_observed/count_observed_2)^2 over t"},
+    {2, STATE_sum_y_before_centred, 1, "sum of y[t - 1] - sum_y_before_observed/count_observed_2 over t"},
+    {3, STATE_sum_y_before_centred, 0, "sum of y[t - 1] - sum_y_before_observed/count_observed_2 over t"},
+    {2, STATE_sum_y_before_centred_y_centred, 1, "sum of (y[t - 1] - sum_y_before_observed/count_observed_2)*(y[t] - sum_y_observed/count_observed) over t"},
+    {3, STATE_sum_y_before_centred_y_centred, 0, "sum of (y[t - 1] - sum_y_before_observed/count_observed_2)*(y[t] - sum_y_observed/count_observed) over t"},
+    {2, STATE_sum_y_centred, 1, "sum of y[t] - sum_y_observed/count_observed over t"},
+    {3, STATE_sum_y_centred, 0, "sum of y[t] - sum_y_observed/count_observed over t"},
+    {2, STATE_sum_y_centred_squared, 1, "sum of (y[t] - sum_y_observed/count_observed)^2 over t"},
+    {3, STATE_sum_y_centred_squared, 0, "sum of (y[t] - sum_y_observed/count_observed)^2 over t"},
     {1, 0, 0, "precision = 1 + sum(t in 2:T, y[t - 1]^2/s2)"},
     {1, 0, 0, "mean = sum(t in 2:T, y[t]*y[t - 1]/s2)/precision"},
     {2, 0, 0, "shape = 2 + 1/2*sum(t in 2:T, 1)"},
