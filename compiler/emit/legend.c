@@ -3,7 +3,7 @@
 //   before   a body in which SUM_ALONG and STORE stand, and nowhere EACH
 //   after    // SUM_ALONG (j, n, &a): ... STORE(a, x): a = x, by one lane.
 //
-// Needs: the text of the body.     Gives: comment lines of at most 140 columns, above it.
+// Needs: the text of the body, or of the kernels of a page.     Gives: comment lines of at most 140 columns, or paragraphs.
 #include <ctype.h>
 #include <string.h>
 #include "program.h"
@@ -49,7 +49,7 @@ static const struct Meaning {
     {{"SPARSE_SHIFT"}, "SPARSE_SHIFT(h, k, x) adds x to h[k]."},
     {{"ADD_TWICE"}, "ADD_TWICE(J, e, f, x) adds x at e and at f, an entry and its mirror image."},
     {{"ROW"}, "ROW: for row k of a matrix, given its product with the weights; what is returned times the row is added to a sum."},
-    {{"GM_MODEL"}, "\n"},
+    {{"GM_MODEL", "stream", "VERIFY", "times_log", "CHECKING", "LAUNCH", "LAUNCH_TEAM", "LAUNCH_ONCE"}, "\n"},
     {{"stream"}, "stream(at, VAR_y, k): the random numbers of y[k]."},
     {{"VERIFY", "FAULT"}, "VERIFY(x, ...) ends the run with a message if x is not finite; so does FAULT."},
     {{"times_log"}, "times_log(n, l) is n*l; 0 if n or l is, even where the other is infinite, since 0*log(0) counts as 0."},
@@ -109,17 +109,28 @@ static bool has_sums(const Program *p)
     return false;
 }
 
-void emit_legend(const Out *o, const char *body)
+// The meanings of the words that the body has, a paragraph a line.
+const char *legend_text(const Out *o, const char *body)
 {
     const char *all = "";
+    bool begun = false;  // the paragraph has a sentence
     for (size_t k = 0; k < sizeof meanings / sizeof *meanings; k++) {
         bool used = false;
         for (int i = 0; meanings[k].word[i]; i++)
             used |= strcmp(meanings[k].word[i], SUMS) == 0 ? has_sums(o->program) : occurs(body, meanings[k].word[i]);
-        if (used && *meanings[k].text == '\n') {
-            emit_paragraph(o, all);
-            all = "";
-        } else if (used) all = text(o, "%s%s%s", all, *all ? " " : "", meanings[k].text);
+        if (!used) continue;
+        const bool ends = *meanings[k].text == '\n';
+        all = text(o, "%s%s%s", all, begun && !ends ? " " : "", ends && !begun ? "" : meanings[k].text);
+        begun = !ends;
     }
-    emit_paragraph(o, all);
+    return all;
+}
+
+void emit_legend(const Out *o, const char *body)
+{
+    for (const char *all = legend_text(o, body); *all; all += strspn(all, "\n")) {
+        const int n = (int)strcspn(all, "\n");
+        emit_paragraph(o, text(o, "%.*s", n, all));
+        all += n;
+    }
 }
