@@ -18,7 +18,8 @@
 // stream(at, VAR_y, k): the random numbers of y[k]. VERIFY(x, ...) ends the run with a message if x is not finite; so does FAULT. LAUNCH
 // and its like run a kernel for the chains of `run`, over so many elements or terms. take_updates(run, u, n): n updates, from u on. Sums
 // over rows are expanded, (a - b)^2 = a^2 - 2 a b + b^2, into sums of data, `sum_` and `count_` of State, computed once. Of the work arrays
-// `nuts_` is the memory of NUTS, and `moves_` what the draws report of its trajectories. What else is in capitals is a macro, explained in
+// `nuts_` is the memory of NUTS, and `moves_` what the draws report of its trajectories. `slope_x` is the derivative of lp by x.
+// BY_COORDINATES, BY_UNKNOWNS: the places of lp with the log Jacobian and without it. What else is in capitals is a macro, explained in
 // kernels.h, or kernels_cpu.h for a CPU.
 #include "gm.h"
 
@@ -42,7 +43,7 @@ typedef struct State {  // of one chain
     wide *position_phi_s2, *gradient_phi_s2, *log_density_phi_s2, *nuts_phi_s2, *moves_phi; // work arrays
 } State;
 
-enum { VAR_NONE, VAR_y, VAR_phi, VAR_s2, VAR_log_lik_y, VAR_y_rep };  // streams of random numbers
+enum { VAR_NONE, VAR_y, VAR_phi, VAR_s2, VAR_log_lik_y, VAR_y_rep };  // streams of random numbers, by the place in State
 
 #define GM_HMC             // Hamiltonian Monte Carlo
 #include "kernels.h"
@@ -445,7 +446,7 @@ static const GmLaw laws[] = {
     {0},
 };
 
-// Sums that updates read, and parameters of their laws, for `why`.
+// Sums that updates read, and parameters of their laws, for `why`: {update, from 0, field of State, whether an element reads its own, text}.
 static const GmStatistic statistics[] = {
     {1, STATE_sum_y_y_before, 1, "sum of y[t]*y[t - 1] over t"},
     {1, STATE_sum_y_before_squared, 1, "sum of y[t - 1]^2 over t"},
@@ -475,7 +476,7 @@ static const GmStatistic statistics[] = {
 
 // A selection: unknowns that are drawn by separate updates or together by HMC, and what that costs in multiply-adds.
 // [0] a sweep by separate updates, [1] the fixed cost of HMC, [2] each evaluation of its density.
-// On a GPU each of these is two numbers: the time that does not depend on the number of chains, and the work of a chain.
+// From [3] on the same on a GPU, two numbers each: the time whatever the number of chains, and the work of a chain.
 static void cost_1(const void *data, double *cost)
 {
     const Data *const d = (const Data *)data;
