@@ -837,28 +837,17 @@ static bool by_route(const Node *list)
     return false;
 }
 
-// Parts of an operation count for a reader of none: what does not grow with the data is rounded, 19/3 + 12*N as 6 + 12*N.
-static Expr *whole(Expr *e)
-{
-    if (e->kind == EX_NUM) return ex_num(round(e->number));
-    if (e->kind != EX_ADD) return e;
-    Expr *all = ex_num(0);
-    for (int i = 0; i < e->nargs; i++) all = ex_add2(all, e->args[i]->kind == EX_NUM ? whole(e->args[i]) : e->args[i]);
-    return all;
-}
-
 static const char *route_text(const Program *p, const UpdateCode *s, When route)
 {
     Counter k = {.where_made = true, .p = p, .route = route, .scope = {.arena = p->g->arena, .g = p->g}};
     Cost c = count_all(&k, &s->launches);
     for (const Launch *l = s->made.first; l; l = l->next) count_launch(&k, l, &c);
     Arena *a = p->g->arena;
-    c.operations = whole(c.operations);
     if (s->update->kind == UPDATE_GAUSSIAN && ex_is_num(c.draws, 0))
         return arena_printf(a, "%s operations to fill J and h, besides the factor of J and a normal for each element, %s bytes read",
-                            ex_text(a, c.operations), ex_text(a, c.bytes));
-    return arena_printf(a, "%s operation%s, %s draw%s, %s bytes read", ex_text(a, c.operations), ex_is_num(c.operations, 1) ? "" : "s",
-                        ex_text(a, c.draws), ex_is_num(c.draws, 1) ? "" : "s", ex_text(a, c.bytes));
+                            ex_text(a, ex_whole(c.operations)), ex_text(a, c.bytes));
+    return arena_printf(a, "%s operation%s, %s draw%s, %s bytes read", ex_text(a, ex_whole(c.operations)),
+                        ex_is_num(c.operations, 1) ? "" : "s", ex_text(a, c.draws), ex_is_num(c.draws, 1) ? "" : "s", ex_text(a, c.bytes));
 }
 
 const char *cost_text(const Program *p, const UpdateCode *s)
