@@ -3,7 +3,7 @@
 //   before   a body in which SUM_ALONG and STORE stand, and nowhere EACH
 //   after    // SUM_ALONG (j, n, &a): ... STORE(a, x): a = x, by one lane.
 //
-// Needs: the text of the body.     Gives: comment lines of at most 140 columns, above it.
+// Needs: the text of the body, or of the kernels of a page.     Gives: comment lines of at most 140 columns, or paragraphs.
 #include <ctype.h>
 #include <string.h>
 #include "program.h"
@@ -30,7 +30,10 @@ static const struct Meaning {
     {{"LANES", "ALONG", "SUM_ALONG", "MIN_ALONG", "MAX_ALONG"},
      "LANES (j, n): j from 0 to n - 1, shared out among lanes. ALONG: so, then all lanes wait for each other."},
     {{"SUM_ALONG"}, "SUM_ALONG (j, n, &a): as ALONG, with all that lanes add to a; then every lane has this sum in its a."},
+    {{"SUM_ALONG2"}, "SUM_ALONG2 (i, n, j, m, &a): so, over pairs."},
     {{"MIN_ALONG", "MAX_ALONG"}, "MIN_ALONG (j, n, &a), MAX_ALONG: as ALONG; then every lane has the smallest, the largest in its a."},
+    {{"PLACES", "PLACES2"},
+     "SUM_INTO (i, first, n, ...): rows from first on, shared out; PLACES (j, m): the places of a sum that are a lane's."},
     {{"ONE_LANE"}, "ONE_LANE: by one, while the others wait."},
     {{"TEAM_BARRIER"}, "TEAM_BARRIER: all wait for each other."},
     {{"STORE"}, "STORE(a, x): one lane sets a to x."},
@@ -43,32 +46,40 @@ static const struct Meaning {
     {{"NORMAL_DENSE", "NORMAL_DENSE_SCALED", "NORMAL_ARROW", "NORMAL_ARROW_SCALED", "NORMAL_SPARSE", "NORMAL_ROWS", "NORMAL_BAND"},
      "NORMAL_DENSE and its like, behind kernels that collect a precision J and a shift h, draw J^-1 h + L'^-1 noise: J = L L', noise "
      "standard normal. `joint_`: the values of the block, before and after."},
+    {{"NORMAL_DENSE", "NORMAL_DENSE_SCALED"}, "NORMAL_DENSE(run, stream, name, n, J, h, x) draws x[n]."},
+    {{"NORMAL_ARROW", "NORMAL_ARROW_SCALED"},
+     "NORMAL_ARROW(run, stream, name, n, J, h, x, m, D, E, k, u): x[n], and u[m] that are independent given x; these have precisions D, "
+     "shifts k, and E couples them with x."},
+    {{"NORMAL_SPARSE", "NORMAL_SPARSE_SCALED"},
+     "NORMAL_SPARSE(kernel, run, stream, name, k, h, x) draws x, number k, whose J the kernel lists."},
     {{"KERNEL_TERMS"}, "KERNEL_TERMS(name, k): for the joint normal with the number k."},
     {{"EACH_TERM"}, "EACH_TERM (i, n): as LANES, for entries of a sparse J."},
     {{"SPARSE_ADD"}, "SPARSE_ADD(j, k, x) adds x to J[j, k] and J[k, j]."},
     {{"SPARSE_SHIFT"}, "SPARSE_SHIFT(h, k, x) adds x to h[k]."},
     {{"ADD_TWICE"}, "ADD_TWICE(J, e, f, x) adds x at e and at f, an entry and its mirror image."},
     {{"ROW"}, "ROW: for row k of a matrix, given its product with the weights; what is returned times the row is added to a sum."},
-    {{"GM_MODEL"}, "\n"},
+    {{"row_weight_and"}, "row_weight_and(w, t): the weight is w, and t is added to a total."},
+    {{"GM_MODEL", "stream", "VERIFY", "times_log", "CHECKING", "LAUNCH", "LAUNCH_TEAM", "LAUNCH_ONCE"}, "\n"},
     {{"stream"}, "stream(at, VAR_y, k): the random numbers of y[k]."},
     {{"VERIFY", "FAULT"}, "VERIFY(x, ...) ends the run with a message if x is not finite; so does FAULT."},
     {{"times_log"}, "times_log(n, l) is n*l; 0 if n or l is, even where the other is infinite, since 0*log(0) counts as 0."},
     {{"CHECKING"}, "CHECKING: this is a run by --check."},
     {{"RATIO"},
-     "RATIO is for such runs alone: the log ratio, new value to old, that the joint density must have: of the law's density, and after a "
-     "group "
-     "move less the logs of its Jacobian and measure."},
+     "RATIO(a, ...) is for such runs alone: a + ... is the log ratio, new value to old, that the joint density must have: of the law's "
+     "density, after a group move less the logs of its Jacobian and measure."},
     {{"LAUNCH", "LAUNCH_TEAM", "LAUNCH_ONCE", "LAUNCH_MISSING"},
      "LAUNCH and its like run a kernel for the chains of `run`, over so many elements or terms."},
     {{"UPDATE_JOINT_WITHOUT_GRADIENTS", "UPDATE_JOINT"},
      "UPDATE_JOINT and its like end with k where it is that of joint normal k, with -k where it is one in its place."},
     {{"take_updates"}, "take_updates(run, u, n): n updates, from u on."},
     {{"SCALES"},
-     "SCALES slice samples by a density the scales that it lists, each with its name, place, ends and number; how often depends on what a "
-     "trial costs and gains."},
+     "SCALES(run, density, stream, ...) slice samples by this density the scales that it lists, each with its name, place, ends and "
+     "number; how often depends on what a trial costs and gains."},
     {{SUMS},
      "Sums over rows are expanded, (a - b)^2 = a^2 - 2 a b + b^2, into sums of data, `sum_` and `count_` of State, computed once."},
     {{"GM_HMC"}, "Of the work arrays `nuts_` is the memory of NUTS, and `moves_` what the draws report of its trajectories."},
+    {{"slope_"}, "`slope_x` is the derivative of lp by x."},
+    {{"BY_UNKNOWNS"}, "BY_COORDINATES, BY_UNKNOWNS: the places of lp with the log Jacobian and without it."},
     {{"GM_MODEL"}, "What else is in capitals is a macro, explained in kernels.h, or kernels_cpu.h for a CPU."},
 };
 
@@ -81,12 +92,12 @@ static bool in_comment(const char *body, const char *at)
     return false;
 }
 
-// Whether it stands there as a whole word, outside of comments.
+// Whether it stands there as a whole word, outside of comments; one that ends with _ may go on.
 static bool occurs(const char *body, const char *word)
 {
     const size_t n = strlen(word);
     for (const char *at = body; (at = strstr(at, word)); at += n)
-        if ((at == body || !in_word(at[-1])) && !in_word(at[n]) && !in_comment(body, at)) return true;
+        if ((at == body || !in_word(at[-1])) && (word[n - 1] == '_' || !in_word(at[n])) && !in_comment(body, at)) return true;
     return false;
 }
 
@@ -109,17 +120,28 @@ static bool has_sums(const Program *p)
     return false;
 }
 
-void emit_legend(const Out *o, const char *body)
+// The meanings of the words that the body has, a paragraph a line.
+const char *legend_text(const Out *o, const char *body)
 {
     const char *all = "";
+    bool begun = false;  // the paragraph has a sentence
     for (size_t k = 0; k < sizeof meanings / sizeof *meanings; k++) {
         bool used = false;
         for (int i = 0; meanings[k].word[i]; i++)
             used |= strcmp(meanings[k].word[i], SUMS) == 0 ? has_sums(o->program) : occurs(body, meanings[k].word[i]);
-        if (used && *meanings[k].text == '\n') {
-            emit_paragraph(o, all);
-            all = "";
-        } else if (used) all = text(o, "%s%s%s", all, *all ? " " : "", meanings[k].text);
+        if (!used) continue;
+        const bool ends = *meanings[k].text == '\n';
+        all = text(o, "%s%s%s", all, begun && !ends ? " " : "", ends && !begun ? "" : meanings[k].text);
+        begun = !ends;
     }
-    emit_paragraph(o, all);
+    return all;
+}
+
+void emit_legend(const Out *o, const char *body)
+{
+    for (const char *all = legend_text(o, body); *all; all += strspn(all, "\n")) {
+        const int n = (int)strcspn(all, "\n");
+        emit_paragraph(o, text(o, "%.*s", n, all));
+        all += n;
+    }
 }

@@ -5,7 +5,15 @@
 
 // ---- values ----
 
-void emit_comment(Out *o, const Node *n) { line(o, "// %s", n->text.lines); }
+void emit_comment(Out *o, const Node *n)
+{
+    const int room = COMMENT_COLUMNS - 4 * o->indent - (int)strlen("//     ");
+    for (const char *rest = n->text.lines, *gap = " "; *rest; gap = "     ") {
+        const int end = end_of_comment_line(rest, room);
+        line(o, "//%s%.*s", gap, end, rest);
+        rest += end + strspn(rest + end, " ");
+    }
+}
 
 // A name whose line others may share: `const double a = .., b = ..;`
 static bool is_plain_let(const Node *n)

@@ -102,7 +102,7 @@ int emit_prices(Out *o, const Program *p)
         line(o, "// A selection: unknowns that are drawn by separate updates or together by HMC, and what that costs in multiply-adds.");
         line(o, "// [0] a sweep by separate updates, [1] the fixed cost of HMC, [2] each evaluation of its density.");
         line(o,
-             "// On a GPU each of these is two numbers: the time that does not depend on the number of chains, and the work of a chain.");
+             "// From [3] on the same on a GPU, two numbers each: the time whatever the number of chains, and the work of a chain.");
     }
     for (const Price *c = p->prices;; c = c->next) {
         if (!c->number && p->priced) line(o, "// %s: the same of all together.", only);

@@ -38,10 +38,11 @@ static Entry entry_of(const Out *o, const Program *p, const Update *s)
     const Description *d = s->description;
     const char *note = s->imputes                      ? ", if values are missing"
                        : s->joint < 0                  ? ", where these are not drawn jointly"
-                       : s->when == WITHOUT_GRADIENTS  ? " *"
+                       : s->when == WITHOUT_GRADIENTS  ? s->group_move ? ", a group move *" : " *"
                        : is_instead(s) && s->collapsed ? ", auxiliaries integrated out"
                        : s->when == ON_CPU             ? ", on a CPU"
                        : s->when == ON_GPU             ? ", on a GPU"
+                       : s->group_move                 ? ", a group move"
                                                        : "";
     return (Entry){d->what, *d->is == ':' ? d->brief + 2 : d->brief, kernel_of(p, s), source_line(o, s->span), note};
 }

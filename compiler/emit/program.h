@@ -5,6 +5,7 @@
 
 // ---- legend.c ----
 
+const char *legend_text(const Out *o, const char *body);  // the same, a paragraph a line
 void emit_legend(const Out *o, const char *body);  // what words of this text mean that are neither C nor of the model
 
 // ---- launches.c ----

@@ -226,7 +226,7 @@ static void emit_streams(Out *o, const Program *p)
         c.of[c.n++] = text(o, last == i ? "VAR_%s" : "VAR_%s = %d", c_name(o, v->name), i + 1);
         last = i + 1;
     }
-    if (c.n) emit_enum(o, &c, "streams of random numbers");
+    if (c.n) emit_enum(o, &c, "streams of random numbers, by the place in State");
 }
 
 // What stands for unknowns whose names are too many, or too long, to be part of others: those that a member is called by.
@@ -608,6 +608,13 @@ bool emit_labels(Out *o, const Program *p)
 
 // ---- statistics ----
 
+static void begin_statistics(Out *o)
+{
+    line(o, "// Sums that updates read, and parameters of their laws, for `why`: {update, from 0, field of State, whether an element reads "
+            "its own, text}.");
+    line(o, "static const GmStatistic statistics[] = {");
+}
+
 static const char *sum_text(const Out *o, const Sum *s)
 {
     const char *all = statistic_text(o->g, s), *from = strstr(all, " = "), *end = strstr(all, "; serves");
@@ -632,8 +639,7 @@ bool emit_statistics(Out *o, const Program *p)
             for (int i = 0; i < p->nupdates; i++) {
                 const bool own = is_by_element(s, t->update->conditional);
                 if (p->updates[i].update != t->update || (s->n && !own)) continue;
-                if (!any) line(o, "// Sums that updates read, and parameters of their laws, for `why`.");
-                if (!any) line(o, "static const GmStatistic statistics[] = {");
+                if (!any) begin_statistics(o);
                 any = true;
                 line(o, "    {%d, %s, %d, \"%s\"},", i, state_number(o, p, s->var), own, sum_text(o, s));
             }
@@ -642,8 +648,7 @@ bool emit_statistics(Out *o, const Program *p)
         const Update *u = p->updates[i].update;
         const Description *d = u->description;
         for (int k = 0; u->kind == UPDATE_EXACT && !u->imputes && k < d->n; k++) {
-            if (!any) line(o, "// Sums that updates read, and parameters of their laws, for `why`.");
-            if (!any) line(o, "static const GmStatistic statistics[] = {");
+            if (!any) begin_statistics(o);
             any = true;
             line(o, "    {%d, 0, 0, \"%s\"},", i, d->line[k]);
         }

@@ -30,10 +30,10 @@ const char *loops_over(Lower *p, const Loops *l)
 }
 
 enum { WIDTH = 150, LONGEST = 400, MOST_LINES = 14 };  // of the comment above a kernel; --explain prints all of it
-enum { COLUMNS = 140, LEAST_COLUMNS = 70 };             // of a line, after which it goes on in the next one
+enum { LEAST_COLUMNS = 70 };  // of a line that ends at a good place
 
 // Where a line of a comment ends: behind a comma, before a sign, in a gap; else at any space.
-static int end_of_line(const char *s, int room)
+int end_of_comment_line(const char *s, int room)
 {
     int space = 0, good = 0;
     if ((int)strlen(s) <= room) return (int)strlen(s);
@@ -55,7 +55,8 @@ void note(Lower *p, const char *format, ...)
     int indent = (int)strspn(s, " ");
     for (const char *rest = s; *rest;) {
         const bool first = rest == s;
-        const int before = first ? 3 : 3 + indent + 4, n = p->g->lesson ? (int)strlen(rest) : end_of_line(rest, COLUMNS - before);
+        const int room = COMMENT_COLUMNS - (first ? 3 : 3 + indent + 4);
+        const int n = p->g->lesson ? (int)strlen(rest) : end_of_comment_line(rest, room);
         p->comment = words(p, "%s// %*s%.*s\n", p->comment ? p->comment : "", first ? 0 : indent + 4, "", n, rest);
         rest += n + strspn(rest + n, " ");
     }
@@ -68,7 +69,7 @@ const char *cut_line(Lower *p, const char *line) { return strlen(line) <= WIDTH 
 static const char *cut_lines(Lower *p, const char *line)
 {
     if (strlen(line) <= LONGEST) return line;
-    return words(p, "%.*s ... all of it: gmc --explain", end_of_line(line, LONGEST - 30), line);
+    return words(p, "%.*s ... all of it: gmc --explain", end_of_comment_line(line, LONGEST - 30), line);
 }
 
 static const Augmentation *rule_that_brought(const Graph *g, const Var *v)

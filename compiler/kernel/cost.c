@@ -196,9 +196,9 @@ static const char *route_text(const Program *p, const UpdateCode *s, When route)
     Arena *a = p->g->arena;
     if (s->update->kind == UPDATE_GAUSSIAN && ex_is_num(c.draws, 0))
         return arena_printf(a, "%s operations to fill J and h, besides the factor of J and a normal for each element, %s bytes read",
-                            ex_text(a, c.operations), ex_text(a, c.bytes));
-    return arena_printf(a, "%s operation%s, %s draw%s, %s bytes read", ex_text(a, c.operations), ex_is_num(c.operations, 1) ? "" : "s",
-                        ex_text(a, c.draws), ex_is_num(c.draws, 1) ? "" : "s", ex_text(a, c.bytes));
+                            ex_text(a, ex_whole(c.operations)), ex_text(a, c.bytes));
+    return arena_printf(a, "%s operation%s, %s draw%s, %s bytes read", ex_text(a, ex_whole(c.operations)),
+                        ex_is_num(c.operations, 1) ? "" : "s", ex_text(a, c.draws), ex_is_num(c.draws, 1) ? "" : "s", ex_text(a, c.bytes));
 }
 
 const char *cost_text(const Program *p, const UpdateCode *s)

@@ -172,7 +172,7 @@ void before_group_move(Lower *p, const Update *s)
     if (where) with_extent(launch(p, LAUNCH_WHERE, NULL), where);
     const bool checked = s->kind == UPDATE_EXACT || (s->kind == UPDATE_GAUSSIAN && !s->gaussian.scales);
     if (checked) launch(p, LAUNCH_CHECKED, NULL);
-    note(p, "The move starts from the identity");
+    note(p, checked ? "With --check the move starts from the identity" : "The move starts from the identity");
     Kernel *k = open_kernel(p, KERNEL_TEAM, words(p, "before_%s", c->name), "wide");
     if (checked) k->part = PART_TABLES;
     Loops l = {.n = c->rank};

@@ -584,6 +584,12 @@ void placement(Lower *p);                // placement.c
 
 void complete_program(Lower *p);  // what a program holds beside kernels and launches, for emission to print
 
+// ---- comments.c ----
+
+enum { COMMENT_COLUMNS = 140 };  // of a line, after which it goes on in the next one
+
+int end_of_comment_line(const char *s, int room);  // how much of a comment, of one line, stands in so much room
+
 // ---- lesson.c: what a lesson shows of a program, once it is complete ----
 
 const char *lesson_refused(const Program *p);  // why there is none, NULL: there is one

@@ -464,6 +464,22 @@ static void others(const HtmlPage *h)
     if (any) fputs("</section>\n", h->out);
 }
 
+// What the kernels are written in, which the program explains at its top.
+static void words(const HtmlPage *h)
+{
+    const char *all = words_text(h->p);
+    if (!*all) return;
+    fputs("<section id=\"words\"><h2>Words of the kernels</h2><details><summary>what is neither C nor of the model</summary>\n", h->out);
+    for (; *all; all += strspn(all, "\n")) {
+        const int n = (int)strcspn(all, "\n");
+        fputs("<p>", h->out);
+        prose(h->out, arena_printf(h->p->arena, "%.*s", n, all));
+        fputs("</p>\n", h->out);
+        all += n;
+    }
+    fputs("</details></section>\n", h->out);
+}
+
 static void marks(const HtmlPage *h)
 {
     for (int i = 0; i < h->p->g->nvars; i++) {
@@ -523,6 +539,7 @@ void page_html(FILE *out, const Pages *p)
                 d->nnodes);
     fputs("</section>\n</div>\n", out);
     sweep(h);
+    words(h);
     for (int i = 0; i < p->nunknowns; i++) unknown(h, i);
     others(h);
     if (p->computed.n) {

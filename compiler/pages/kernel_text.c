@@ -1,6 +1,7 @@
 // kernel_text.c -- the text of one kernel, or of the function that launches those of an update, as emission writes it in the program.
 #define _GNU_SOURCE
 #include <stdio.h>
+#include <stdlib.h>
 #include "../emit/nodes.h"
 #include "../emit/program.h"
 #include "pages.h"
@@ -19,4 +20,17 @@ char *code_text(const Program *p, const ShownCode *c)
     page_close(out.page);
     fclose(to);
     return text;
+}
+
+const char *words_text(const Pages *p)
+{
+    const char *all = "";
+    for (int i = 0; i < p->nderivations; i++)
+        for (int k = 0; k < p->derivation[i].ncode; k++) {
+            char *one = code_text(p->program, &p->derivation[i].code[k]);
+            if (one) all = arena_printf(p->arena, "%s%s", all, one);
+            free(one);
+        }
+    const Out out = {.program = p->program, .g = p->g, .arena = p->arena};
+    return legend_text(&out, all);
 }

@@ -320,6 +320,12 @@ Expr *ex_div(Expr *a, Expr *b)
     return ex_mul2(a, ex_pow(b, -1));
 }
 
+Expr *ex_whole(Expr *e)
+{
+    const Expr *number = e->kind == EX_ADD ? e->args[0] : e;
+    return number->kind == EX_NUM ? ex_add2(e, ex_num(round(number->number) - number->number)) : e;
+}
+
 // ---- calls ----
 
 // What a function makes of a number.

@@ -87,6 +87,7 @@ Expr *ex_array(Index *i, Expr *extent, Expr *body);
 Expr *ex_at(Expr *array, int n, Expr *const *subscripts);  // subscripts an array-valued expression, as far as it can be
 
 Expr *ex_add2(Expr *a, Expr *b);
+Expr *ex_whole(Expr *e);  // a count for readers: what of it is a number is rounded, 19/3 + 12*N as 6 + 12*N
 Expr *ex_sub(Expr *a, Expr *b);    // a - b
 Expr *ex_plus(Expr *a, double c);  // a + c
 Expr *ex_mul2(Expr *a, Expr *b);

@@ -328,6 +328,14 @@ static Look test_unsaid(const Expr *e, void *with)
 
 enum { LONGEST_LOCAL = 28, LONGEST_TOTAL = 36 };
 
+// How many there are of what 1/fmax(count, 1) divides by: count. NULL: it is something else.
+static const Var *divided_by(const Expr *over)
+{
+    const Expr *count = over->kind == EX_POW && over->number == -1 ? over->args[0] : NULL;
+    if (!count || count->kind != EX_CALL || strcmp(count->name, "fmax") != 0 || count->args[0]->kind != EX_REF) return NULL;
+    return count->args[0]->var->kind == VAR_SUM ? count->args[0]->var : NULL;
+}
+
 // A sum that is a statistic over how many there are, at least 1: their mean. NULL: it is none.
 const Var *statistic_mean(const Expr *e)
 {
@@ -364,6 +372,11 @@ const char *local_name(const Graph *g, const Expr *e)
     const Var *sum = statistic_mean(e);
     if (sum) {
         const char *name = arena_printf(g->arena, "mean_%s", sum->name + strlen("sum_"));
+        return map_get(&g->taken, name) ? "" : name;
+    }
+    const Var *count = divided_by(e);
+    if (count && strlen(count->name) < LONGEST_LOCAL) {
+        const char *name = arena_printf(g->arena, "inverse_%s", count->name);
         return map_get(&g->taken, name) ? "" : name;
     }
     if (e->kind == EX_REDUCE && e->fn == FN_sum) return total_local_name(g, e);
@@ -421,9 +434,39 @@ static const char *server_text(const Graph *g, const Update *s)
                            : names;
 }
 
+// fmax(count, 1), which divides by 1 where nothing is observed, is count for a reader.
+static Expr *plain_count(Expr *e, void *with)
+{
+    (void)with;
+    const bool counted = ex_is_call(e, FN_fmax) && e->args[0]->kind == EX_REF && strncmp(e->args[0]->var->name, "count_", 6) == 0;
+    return counted && e->args[0]->var->kind == VAR_SUM && ex_is_num(e->args[1], 1) ? e->args[0] : NULL;
+}
+
+// Whether it says no more than that some of its data are missing; of each, the text: Y[i, j].
+static bool names_missing(const Graph *g, const Expr *e, const char **of, int *n)
+{
+    if (ex_is_call(e, FN_OR)) return names_missing(g, e->args[0], of, n) && names_missing(g, e->args[1], of, n);
+    if (e->kind != EX_CALL || strcmp(e->name, "missing") != 0) return false;
+    *of = arena_printf(g->arena, "%s%s%s", *of, (*n)++ ? ", " : "", ex_quote(g->arena, e->args[0]));
+    return true;
+}
+
+// What is summed. Where data may be missing the sum is over what is observed, which *where says instead of a choice between it and 0.
+static const char *summed_text(const Graph *g, const Sum *s, const char **where)
+{
+    const char *of = "";
+    int n = 0;
+    Expr *value = s->value;
+    if (ex_is_call(value, FN_if_else) && ex_is_num(value->args[1], 0) && names_missing(g, value->args[0], &of, &n)) {
+        value = value->args[2];
+        *where = arena_printf(g->arena, "%s %s observed", of, n > 1 ? "are" : "is");
+    }
+    return ex_quote(g->arena, ex_map(value, plain_count, NULL));
+}
+
 const char *statistic_text(const Graph *g, const Sum *s)
 {
-    const char *at = "", *over = "", *with = "", *serves = "";
+    const char *at = "", *over = "", *with = "", *serves = "", *where = NULL, *summed = summed_text(g, s, &where);
     for (int k = 0; k < s->n; k++) {
         const char *name = subscript_name(g, s, k, at);
         at = arena_printf(g->arena, "%s%s%s", at, name, k + 1 < s->n ? ", " : "");
@@ -436,6 +479,7 @@ const char *statistic_text(const Graph *g, const Sum *s)
         if (!own) over = arena_printf(g->arena, "%s%s%s", over, *over ? ", " : " over ", s->loops.index[i]->name);
     }
     if (s->loops.guard) with = arena_printf(g->arena, "%s where %s", with, ex_quote(g->arena, s->loops.guard));
+    if (where) with = arena_printf(g->arena, "%s %s %s", with, s->loops.guard ? "and" : "where", where);
     int n = 0;
     for (const Server *t = s->serves; t; t = t->next, n++)
         if (n < 4) serves = arena_printf(g->arena, "%s%s%s", serves, n ? ", " : "", server_text(g, t->update));
@@ -444,5 +488,5 @@ const char *statistic_text(const Graph *g, const Sum *s)
         serves = arena_printf(g->arena, "; serves the conditional%s of %s%s", n > 1 ? "s" : "", serves,
                               n > 4 ? arena_printf(g->arena, " and %d more", n - 4) : "");
     return arena_printf(g->arena, "%s%s%s%s = sum of %s%s%s%s", s->var->name, s->n ? "[" : "", at, s->n ? "]" : "",
-                        ex_quote(g->arena, s->value), over, with, serves);
+                        summed, over, with, serves);
 }

@@ -18,7 +18,8 @@
 // stream(at, VAR_y, k): the random numbers of y[k]. VERIFY(x, ...) ends the run with a message if x is not finite; so does FAULT. LAUNCH
 // and its like run a kernel for the chains of `run`, over so many elements or terms. take_updates(run, u, n): n updates, from u on. Sums
 // over rows are expanded, (a - b)^2 = a^2 - 2 a b + b^2, into sums of data, `sum_` and `count_` of State, computed once. Of the work arrays
-// `nuts_` is the memory of NUTS, and `moves_` what the draws report of its trajectories. What else is in capitals is a macro, explained in
+// `nuts_` is the memory of NUTS, and `moves_` what the draws report of its trajectories. `slope_x` is the derivative of lp by x.
+// BY_COORDINATES, BY_UNKNOWNS: the places of lp with the log Jacobian and without it. What else is in capitals is a macro, explained in
 // kernels.h, or kernels_cpu.h for a CPU.
 #include "gm.h"
 
@@ -42,7 +43,7 @@ typedef struct State {  // of one chain
     wide *position_phi_s2, *gradient_phi_s2, *log_density_phi_s2, *nuts_phi_s2, *moves_phi; // work arrays
 } State;
 
-enum { VAR_NONE, VAR_y, VAR_phi, VAR_s2, VAR_log_lik_y, VAR_y_rep };  // streams of random numbers
+enum { VAR_NONE, VAR_y, VAR_phi, VAR_s2, VAR_log_lik_y, VAR_y_rep };  // streams of random numbers, by the place in State
 
 #define GM_HMC             // Hamiltonian Monte Carlo
 #include "kernels.h"
@@ -192,45 +193,47 @@ KERNEL_TEAM(sums_of_responses) {
     ONE_LANE *s->sum_y_before_squared = 0;
     wide total_y_before_squared = 0; SUM_ALONG_FROM (t, 1, d->T - 1, &total_y_before_squared) total_y_before_squared += square(s->y[t - 1]);
     ONE_LANE *s->sum_y_before_squared += total_y_before_squared;
-    // sum_y_observed = sum of if_else(missing(y[t]), 0, y[t]) over t; serves the conditionals of s2, (phi, s2)
+    // sum_y_observed = sum of y[t] over t where y[t] is observed; serves the conditionals of s2, (phi, s2)
     ONE_LANE *s->sum_y_observed = 0;
     wide total_y_observed = 0; SUM_ALONG_FROM (t, 1, d->T - 1, &total_y_observed) total_y_observed += IS_NAN(d->y[t]) ? 0 : s->y[t];
     ONE_LANE *s->sum_y_observed += total_y_observed;
-    // count_observed = sum of if_else(missing(y[t]), 0, 1) over t; serves the conditionals of s2, (phi, s2)
+    // count_observed = sum of 1 over t where y[t] is observed; serves the conditionals of s2, (phi, s2)
     ONE_LANE *s->count_observed = 0;
     wide total_observed = 0; SUM_ALONG_FROM (t, 1, d->T - 1, &total_observed) total_observed += IS_NAN(d->y[t]) ? 0 : 1;
     ONE_LANE *s->count_observed += total_observed;
-    // sum_y_before_observed = sum of if_else(missing(y[t - 1]), 0, y[t - 1]) over t; serves the conditionals of s2, (phi, s2)
+    // sum_y_before_observed = sum of y[t - 1] over t where y[t - 1] is observed; serves the conditionals of s2, (phi, s2)
     ONE_LANE *s->sum_y_before_observed = 0;
     wide total_y_before_observed = 0; SUM_ALONG_FROM (t, 1, d->T - 1, &total_y_before_observed) total_y_before_observed += IS_NAN(d->y[t - 1]) ? 0 : s->y[t - 1];
     ONE_LANE *s->sum_y_before_observed += total_y_before_observed;
-    // count_observed_2 = sum of if_else(missing(y[t - 1]), 0, 1) over t; serves the conditionals of s2, (phi, s2)
+    // count_observed_2 = sum of 1 over t where y[t - 1] is observed; serves the conditionals of s2, (phi, s2)
     ONE_LANE *s->count_observed_2 = 0;
     wide total_observed_2 = 0; SUM_ALONG_FROM (t, 1, d->T - 1, &total_observed_2) total_observed_2 += IS_NAN(d->y[t - 1]) ? 0 : 1;
     ONE_LANE *s->count_observed_2 += total_observed_2;
-    // sum_y_before_centred_squared = sum of (y[t - 1] - sum_y_before_observed/fmax(count_observed_2, 1))^2 over t; serves the conditionals of s2, (phi, s2)
+    // sum_y_before_centred_squared = sum of (y[t - 1] - sum_y_before_observed/count_observed_2)^2 over t;
+    //     serves the conditionals of s2, (phi, s2)
     ONE_LANE *s->sum_y_before_centred_squared = 0;
     wide total_centred_squared = 0;
-    const wide c1 = 1 / fmax(*s->count_observed_2, 1.0);
-    SUM_ALONG_FROM (t, 1, d->T - 1, &total_centred_squared) total_centred_squared += square(s->y[t - 1] - *s->sum_y_before_observed * c1);
+    const wide inverse_count_observed_2 = 1 / fmax(*s->count_observed_2, 1.0);
+    SUM_ALONG_FROM (t, 1, d->T - 1, &total_centred_squared) total_centred_squared += square(s->y[t - 1] - *s->sum_y_before_observed * inverse_count_observed_2);
     ONE_LANE *s->sum_y_before_centred_squared += total_centred_squared;
-    // sum_y_before_centred = sum of y[t - 1] - sum_y_before_observed/fmax(count_observed_2, 1) over t; serves the conditionals of s2, (phi, s2)
+    // sum_y_before_centred = sum of y[t - 1] - sum_y_before_observed/count_observed_2 over t; serves the conditionals of s2, (phi, s2)
     ONE_LANE *s->sum_y_before_centred = 0;
-    wide total_centred = 0; SUM_ALONG_FROM (t, 1, d->T - 1, &total_centred) total_centred += s->y[t - 1] - *s->sum_y_before_observed * c1;
+    wide total_centred = 0; SUM_ALONG_FROM (t, 1, d->T - 1, &total_centred) total_centred += s->y[t - 1] - *s->sum_y_before_observed * inverse_count_observed_2;
     ONE_LANE *s->sum_y_before_centred += total_centred;
-    // sum_y_before_centred_y_centred = sum of (y[t - 1] - sum_y_before_observed/fmax(count_observed_2, 1))*(y[t] - sum_y_observed/fma... over t; serves the conditionals of s2, (phi, s2)
+    // sum_y_before_centred_y_centred = sum of (y[t - 1] - sum_y_before_observed/count_observed_2)*(y[t]
+    //     - sum_y_observed/count_observed) over t; serves the conditionals of s2, (phi, s2)
     ONE_LANE *s->sum_y_before_centred_y_centred = 0;
     wide total_centred_centred = 0;
-    const wide c2 = 1 / fmax(*s->count_observed, 1.0);
-    SUM_ALONG_FROM (t, 1, d->T - 1, &total_centred_centred) total_centred_centred += (s->y[t - 1] - *s->sum_y_before_observed * c1) * (s->y[t] - *s->sum_y_observed * c2);
+    const wide inverse_count_observed = 1 / fmax(*s->count_observed, 1.0);
+    SUM_ALONG_FROM (t, 1, d->T - 1, &total_centred_centred) total_centred_centred += (s->y[t - 1] - *s->sum_y_before_observed * inverse_count_observed_2) * (s->y[t] - *s->sum_y_observed * inverse_count_observed);
     ONE_LANE *s->sum_y_before_centred_y_centred += total_centred_centred;
-    // sum_y_centred = sum of y[t] - sum_y_observed/fmax(count_observed, 1) over t; serves the conditionals of s2, (phi, s2)
+    // sum_y_centred = sum of y[t] - sum_y_observed/count_observed over t; serves the conditionals of s2, (phi, s2)
     ONE_LANE *s->sum_y_centred = 0;
-    wide total_centred_2 = 0; SUM_ALONG_FROM (t, 1, d->T - 1, &total_centred_2) total_centred_2 += s->y[t] - *s->sum_y_observed * c2;
+    wide total_centred_2 = 0; SUM_ALONG_FROM (t, 1, d->T - 1, &total_centred_2) total_centred_2 += s->y[t] - *s->sum_y_observed * inverse_count_observed;
     ONE_LANE *s->sum_y_centred += total_centred_2;
-    // sum_y_centred_squared = sum of (y[t] - sum_y_observed/fmax(count_observed, 1))^2 over t; serves the conditionals of s2, (phi, s2)
+    // sum_y_centred_squared = sum of (y[t] - sum_y_observed/count_observed)^2 over t; serves the conditionals of s2, (phi, s2)
     ONE_LANE *s->sum_y_centred_squared = 0;
-    wide total_centred_squared_2 = 0; SUM_ALONG_FROM (t, 1, d->T - 1, &total_centred_squared_2) total_centred_squared_2 += square(s->y[t] - *s->sum_y_observed * c2);
+    wide total_centred_squared_2 = 0; SUM_ALONG_FROM (t, 1, d->T - 1, &total_centred_squared_2) total_centred_squared_2 += square(s->y[t] - *s->sum_y_observed * inverse_count_observed);
     ONE_LANE *s->sum_y_centred_squared += total_centred_squared_2;
 }
 
@@ -443,28 +446,28 @@ static const GmLaw laws[] = {
     {0},
 };
 
-// Sums that updates read, and parameters of their laws, for `why`.
+// Sums that updates read, and parameters of their laws, for `why`: {update, from 0, field of State, whether an element reads its own, text}.
 static const GmStatistic statistics[] = {
     {1, STATE_sum_y_y_before, 1, "sum of y[t]*y[t - 1] over t"},
     {1, STATE_sum_y_before_squared, 1, "sum of y[t - 1]^2 over t"},
-    {2, STATE_sum_y_observed, 1, "sum of if_else(missing(y[t]), 0, y[t]) over t"},
-    {3, STATE_sum_y_observed, 0, "sum of if_else(missing(y[t]), 0, y[t]) over t"},
-    {2, STATE_count_observed, 1, "sum of if_else(missing(y[t]), 0, 1) over t"},
-    {3, STATE_count_observed, 0, "sum of if_else(missing(y[t]), 0, 1) over t"},
-    {2, STATE_sum_y_before_observed, 1, "sum of if_else(missing(y[t - 1]), 0, y[t - 1]) over t"},
-    {3, STATE_sum_y_before_observed, 0, "sum of if_else(missing(y[t - 1]), 0, y[t - 1]) over t"},
-    {2, STATE_count_observed_2, 1, "sum of if_else(missing(y[t - 1]), 0, 1) over t"},
-    {3, STATE_count_observed_2, 0, "sum of if_else(missing(y[t - 1]), 0, 1) over t"},
-    {2, STATE_sum_y_before_centred_squared, 1, "sum of (y[t - 1] - sum_y_before_observed/fmax(count_observed_2, 1))^2 over t"},
-    {3, STATE_sum_y_before_centred_squared, 0, "sum of (y[t - 1] - sum_y_before_observed/fmax(count_observed_2, 1))^2 over t"},
-    {2, STATE_sum_y_before_centred, 1, "sum of y[t - 1] - sum_y_before_observed/fmax(count_observed_2, 1) over t"},
-    {3, STATE_sum_y_before_centred, 0, "sum of y[t - 1] - sum_y_before_observed/fmax(count_observed_2, 1) over t"},
-    {2, STATE_sum_y_before_centred_y_centred, 1, "sum of (y[t - 1] - sum_y_before_observed/fmax(count_observed_2, 1))*(y[t] - sum_y_observed/fma... over t"},
-    {3, STATE_sum_y_before_centred_y_centred, 0, "sum of (y[t - 1] - sum_y_before_observed/fmax(count_observed_2, 1))*(y[t] - sum_y_observed/fma... over t"},
-    {2, STATE_sum_y_centred, 1, "sum of y[t] - sum_y_observed/fmax(count_observed, 1) over t"},
-    {3, STATE_sum_y_centred, 0, "sum of y[t] - sum_y_observed/fmax(count_observed, 1) over t"},
-    {2, STATE_sum_y_centred_squared, 1, "sum of (y[t] - sum_y_observed/fmax(count_observed, 1))^2 over t"},
-    {3, STATE_sum_y_centred_squared, 0, "sum of (y[t] - sum_y_observed/fmax(count_observed, 1))^2 over t"},
+    {2, STATE_sum_y_observed, 1, "sum of y[t] over t where y[t] is observed"},
+    {3, STATE_sum_y_observed, 0, "sum of y[t] over t where y[t] is observed"},
+    {2, STATE_count_observed, 1, "sum of 1 over t where y[t] is observed"},
+    {3, STATE_count_observed, 0, "sum of 1 over t where y[t] is observed"},
+    {2, STATE_sum_y_before_observed, 1, "sum of y[t - 1] over t where y[t - 1] is observed"},
+    {3, STATE_sum_y_before_observed, 0, "sum of y[t - 1] over t where y[t - 1] is observed"},
+    {2, STATE_count_observed_2, 1, "sum of 1 over t where y[t - 1] is observed"},
+    {3, STATE_count_observed_2, 0, "sum of 1 over t where y[t - 1] is observed"},
+    {2, STATE_sum_y_before_centred_squared, 1, "sum of (y[t - 1] - sum_y_before_observed/count_observed_2)^2 over t"},
+    {3, STATE_sum_y_before_centred_squared, 0, "sum of (y[t - 1] - sum_y_before_observed/count_observed_2)^2 over t"},
+    {2, STATE_sum_y_before_centred, 1, "sum of y[t - 1] - sum_y_before_observed/count_observed_2 over t"},
+    {3, STATE_sum_y_before_centred, 0, "sum of y[t - 1] - sum_y_before_observed/count_observed_2 over t"},
+    {2, STATE_sum_y_before_centred_y_centred, 1, "sum of (y[t - 1] - sum_y_before_observed/count_observed_2)*(y[t] - sum_y_observed/count_observed) over t"},
+    {3, STATE_sum_y_before_centred_y_centred, 0, "sum of (y[t - 1] - sum_y_before_observed/count_observed_2)*(y[t] - sum_y_observed/count_observed) over t"},
+    {2, STATE_sum_y_centred, 1, "sum of y[t] - sum_y_observed/count_observed over t"},
+    {3, STATE_sum_y_centred, 0, "sum of y[t] - sum_y_observed/count_observed over t"},
+    {2, STATE_sum_y_centred_squared, 1, "sum of (y[t] - sum_y_observed/count_observed)^2 over t"},
+    {3, STATE_sum_y_centred_squared, 0, "sum of (y[t] - sum_y_observed/count_observed)^2 over t"},
     {1, 0, 0, "precision = 1 + sum(t in 2:T, y[t - 1]^2/s2)"},
     {1, 0, 0, "mean = sum(t in 2:T, y[t]*y[t - 1]/s2)/precision"},
     {2, 0, 0, "shape = 2 + 1/2*sum(t in 2:T, 1)"},
@@ -473,7 +476,7 @@ static const GmStatistic statistics[] = {
 
 // A selection: unknowns that are drawn by separate updates or together by HMC, and what that costs in multiply-adds.
 // [0] a sweep by separate updates, [1] the fixed cost of HMC, [2] each evaluation of its density.
-// On a GPU each of these is two numbers: the time that does not depend on the number of chains, and the work of a chain.
+// From [3] on the same on a GPU, two numbers each: the time whatever the number of chains, and the work of a chain.
 static void cost_1(const void *data, double *cost)
 {
     const Data *const d = (const Data *)data;

@@ -13,18 +13,21 @@
 // KERNEL: a thread for each element and chain. KERNEL_SCALAR, KERNEL_ONCE: one for each chain. KERNEL_TEAM and others: for each chain a
 // team of threads, its lanes. EACH_MISSING (j, DATA_y): places j of y without a value. LANES (j, n): j from 0 to n - 1, shared out among
 // lanes. ALONG: so, then all lanes wait for each other. SUM_ALONG (j, n, &a): as ALONG, with all that lanes add to a; then every lane has
-// this sum in its a. ONE_LANE: by one, while the others wait. TEAM_BARRIER: all wait for each other. STORE(a, x): one lane sets a to x.
-// RESULT(x): x is what the kernel computes.
+// this sum in its a. SUM_INTO (i, first, n, ...): rows from first on, shared out; PLACES (j, m): the places of a sum that are a lane's.
+// ONE_LANE: by one, while the others wait. TEAM_BARRIER: all wait for each other. STORE(a, x): one lane sets a to x. RESULT(x): x is what
+// the kernel computes.
 // DRAW(y, k, LAW) draws y[k] from the law and stores it; TEAM_DRAW: by one lane. NORMAL_WITHIN(h, precision, ends), h = mean * precision;
 // NORMAL_DENSE and its like, behind kernels that collect a precision J and a shift h, draw J^-1 h + L'^-1 noise: J = L L', noise standard
-// normal. `joint_`: the values of the block, before and after. SPARSE_ADD(j, k, x) adds x to J[j, k] and J[k, j]. ADD_TWICE(J, e, f, x)
-// adds x at e and at f, an entry and its mirror image. ROW: for row k of a matrix, given its product with the weights; what is returned
-// times the row is added to a sum.
+// normal. `joint_`: the values of the block, before and after. NORMAL_DENSE(run, stream, name, n, J, h, x) draws x[n].
+// NORMAL_SPARSE(kernel, run, stream, name, k, h, x) draws x, number k, whose J the kernel lists. SPARSE_ADD(j, k, x) adds x to J[j, k] and
+// J[k, j]. ADD_TWICE(J, e, f, x) adds x at e and at f, an entry and its mirror image. ROW: for row k of a matrix, given its product with
+// the weights; what is returned times the row is added to a sum. row_weight_and(w, t): the weight is w, and t is added to a total.
 // stream(at, VAR_y, k): the random numbers of y[k]. VERIFY(x, ...) ends the run with a message if x is not finite; so does FAULT. CHECKING:
 // this is a run by --check. LAUNCH and its like run a kernel for the chains of `run`, over so many elements or terms. take_updates(run, u,
 // n): n updates, from u on. Sums over rows are expanded, (a - b)^2 = a^2 - 2 a b + b^2, into sums of data, `sum_` and `count_` of State,
-// computed once. Of the work arrays `nuts_` is the memory of NUTS, and `moves_` what the draws report of its trajectories. What else is in
-// capitals is a macro, explained in kernels.h, or kernels_cpu.h for a CPU.
+// computed once. Of the work arrays `nuts_` is the memory of NUTS, and `moves_` what the draws report of its trajectories. `slope_x` is the
+// derivative of lp by x. BY_COORDINATES, BY_UNKNOWNS: the places of lp with the log Jacobian and without it. What else is in capitals is a
+// macro, explained in kernels.h, or kernels_cpu.h for a CPU.
 #include "gm.h"
 
 // ---- part 1: the model ----
@@ -55,7 +58,7 @@ typedef struct State {  // of one chain
     real *X_beta;                            // X times beta
 } State;
 
-enum { VAR_NONE, VAR_y, VAR_alpha, VAR_beta, VAR_z_y, VAR_log_lik_y, VAR_y_rep };  // streams of random numbers
+enum { VAR_NONE, VAR_y, VAR_alpha, VAR_beta, VAR_z_y, VAR_log_lik_y, VAR_y_rep };  // streams of random numbers, by the place in State
 
 #define GM_HMC             // Hamiltonian Monte Carlo
 #define GM_JOINT_NORMALS     // drawn by kernels of the runtime
@@ -580,7 +583,7 @@ static const GmLaw laws[] = {
     {0},
 };
 
-// Sums that updates read, and parameters of their laws, for `why`.
+// Sums that updates read, and parameters of their laws, for `why`: {update, from 0, field of State, whether an element reads its own, text}.
 static const GmStatistic statistics[] = {
     {1, 0, 0, "precision = 1"},
     {1, 0, 0, "mean = alpha + sum(j in 1:p, beta[j]*X[i, j])"},
@@ -590,7 +593,7 @@ static const GmStatistic statistics[] = {
 
 // A selection: unknowns that are drawn by separate updates or together by HMC, and what that costs in multiply-adds.
 // [0] a sweep by separate updates, [1] the fixed cost of HMC, [2] each evaluation of its density.
-// On a GPU each of these is two numbers: the time that does not depend on the number of chains, and the work of a chain.
+// From [3] on the same on a GPU, two numbers each: the time whatever the number of chains, and the work of a chain.
 static void cost_1(const void *data, double *cost)
 {
     const Data *const d = (const Data *)data;

@@ -4,7 +4,7 @@
 //   y[i]      ~ poisson(t[i]*theta[i])  impute_y      model.gm:7, if values are missing
 //   b         ~ gamma(shape, rate)      draw_b        model.gm:10 *
 //   theta[i]  ~ gamma(shape, rate)      draw_theta    model.gm:11 *
-//   scale_b   ~ gig(order, psi, chi)    draw_scale_b  model.gm:10 *
+//   scale_b   ~ gig(order, psi, chi)    draw_scale_b  model.gm:10, a group move *
 // Where method selection prefers it, NUTS (Hoffman and Gelman 2014) takes the place of the updates marked *, which are then made in some sweeps only:
 //   (b, theta)  drawn jointly by Hamiltonian Monte Carlo  density_b_theta  model.gm:10
 //
@@ -20,11 +20,12 @@
 // gamma(shape, rate).
 // stream(at, VAR_y, k): the random numbers of y[k]. VERIFY(x, ...) ends the run with a message if x is not finite; so does FAULT.
 // times_log(n, l) is n*l; 0 if n or l is, even where the other is infinite, since 0*log(0) counts as 0. CHECKING: this is a run by --check.
-// RATIO is for such runs alone: the log ratio, new value to old, that the joint density must have: of the law's density, and after a group
-// move less the logs of its Jacobian and measure. LAUNCH and its like run a kernel for the chains of `run`, over so many elements or terms.
-// take_updates(run, u, n): n updates, from u on. Sums over rows are expanded, (a - b)^2 = a^2 - 2 a b + b^2, into sums of data, `sum_` and
-// `count_` of State, computed once. Of the work arrays `nuts_` is the memory of NUTS, and `moves_` what the draws report of its
-// trajectories. What else is in capitals is a macro, explained in kernels.h, or kernels_cpu.h for a CPU.
+// RATIO(a, ...) is for such runs alone: a + ... is the log ratio, new value to old, that the joint density must have: of the law's density,
+// after a group move less the logs of its Jacobian and measure. LAUNCH and its like run a kernel for the chains of `run`, over so many
+// elements or terms. take_updates(run, u, n): n updates, from u on. Sums over rows are expanded, (a - b)^2 = a^2 - 2 a b + b^2, into sums
+// of data, `sum_` and `count_` of State, computed once. Of the work arrays `nuts_` is the memory of NUTS, and `moves_` what the draws
+// report of its trajectories. `slope_x` is the derivative of lp by x. BY_COORDINATES, BY_UNKNOWNS: the places of lp with the log Jacobian
+// and without it. What else is in capitals is a macro, explained in kernels.h, or kernels_cpu.h for a CPU.
 #include "gm.h"
 
 // ---- part 1: the model ----
@@ -49,7 +50,7 @@ typedef struct State {  // of one chain
     wide *position_b_theta, *gradient_b_theta, *log_density_b_theta, *nuts_b_theta, *moves_b; // work arrays
 } State;
 
-enum { VAR_NONE, VAR_y, VAR_b, VAR_theta, VAR_scale_b, VAR_log_lik_y, VAR_y_rep };  // streams of random numbers
+enum { VAR_NONE, VAR_y, VAR_b, VAR_theta, VAR_scale_b, VAR_log_lik_y, VAR_y_rep };  // streams of random numbers, by the place in State
 
 #define GM_HMC             // Hamiltonian Monte Carlo
 #include "kernels.h"
@@ -209,7 +210,7 @@ KERNEL_TEAM(sums_of_responses) {
     ONE_LANE *s->sum_y += total_y;
 }
 
-// The move starts from the identity
+// With --check the move starts from the identity
 KERNEL_TEAM(before_scale_b) {
     ONE_LANE *s->scale_b = 1;
 }
@@ -421,7 +422,7 @@ static const GmLaw laws[] = {
     {0},
 };
 
-// Sums that updates read, and parameters of their laws, for `why`.
+// Sums that updates read, and parameters of their laws, for `why`: {update, from 0, field of State, whether an element reads its own, text}.
 static const GmStatistic statistics[] = {
     {3, STATE_sum_y, 1, "sum of y[i] over i"},
     {1, 0, 0, "shape = 1/10 + 9/5*N"},
@@ -436,7 +437,7 @@ static const GmStatistic statistics[] = {
 
 // A selection: unknowns that are drawn by separate updates or together by HMC, and what that costs in multiply-adds.
 // [0] a sweep by separate updates, [1] the fixed cost of HMC, [2] each evaluation of its density.
-// On a GPU each of these is two numbers: the time that does not depend on the number of chains, and the work of a chain.
+// From [3] on the same on a GPU, two numbers each: the time whatever the number of chains, and the work of a chain.
 static void cost_1(const void *data, double *cost)
 {
     const Data *const d = (const Data *)data;
