@@ -177,7 +177,7 @@ static double affordable(const GmTrials *w, int k) { return (w->trial[k].hardly 
 // transitions.
 static double affordable_again(const GmTrials *w, int k)
 {
-    return w->trial[k].ratio > wanted[0].factor ? fmax(w->trial[k].cost[GIBBS] * (double)w->warmup, affordable(w, k)) : affordable(w, k);
+    return w->trial[k].ratio > wanted[0].factor ? 2 * w->trial[k].cost[GIBBS] * (double)w->warmup : affordable(w, k);
 }
 
 // Whether NUTS that was not selected is tried once more, with more sweeps to adapt: there were too few effective draws for a decision.

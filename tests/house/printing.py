@@ -25,6 +25,7 @@ ALLOWED = {
     },
     "compiler/kernel": {
         "ex_is_integer", "is_real", "placement_of", "count_dims",      # types and extents
+        "end_of_comment_line",                                 # a comment goes on in the next line
         "function_name", "field_of", "total_number",           # names and numbers of what the program has
         "keeps_rows_of_route", "reads_wild", "each_part",
         "scope_find", "scope_find_negative", "scope_know", "scope_leave", "scope_wrote",

@@ -184,10 +184,11 @@ def innovations():
             at = {k: 0.7 * v for k, v in at.items()}
             for k, v in (("drift", 1), ("r.%d" % (t + 1), 1)):
                 at[k] = at.get(k, 0) + v
-    return """data { int<lower=2> T; vector[T] y; }
+    # with a datum in it the definition stays as it is written: others are centred (graph/centred_latent.gm)
+    return """data { int<lower=2> T; vector[T] y; real d; }
 prior { a ~ normal(0.3, 2); m ~ normal(0, 1); drift ~ normal(0, 0.5); }
-latent { for (t in 1:T-1) r[t] ~ normal(m, 0.6); x[1] = a; for (t in 1:T-1) x[t+1] = 0.7*x[t] + drift + r[t]; }
-likelihood { y ~ normal(x, 0.4); }""", {"T": T, "y": y}, n, "through (x, m, drift)"
+latent { for (t in 1:T-1) r[t] ~ normal(m, 0.6); x[1] = a; for (t in 1:T-1) x[t+1] = 0.7*x[t] + drift + d + r[t]; }
+likelihood { y ~ normal(x, 0.4); }""", {"T": T, "y": y, "d": 0}, n, "through (x, m, drift)"
 
 
 def standardised():
