@@ -24,6 +24,7 @@ enum {
     LEAST_TRIAL = 60,           // sweeps, of which half are measured
     LOOKS = 8,                  // at Gibbs updates, while they are measured: whether there are enough effective draws
     LEAST_GIBBS = 40,           // sweeps of these that are measured, at least
+    LEAST_SCALED = 10,          // and in which trials of collapsed scales are counted
     PLANNED_AGAIN = 4,          // meetings after which chains in lockstep learn a second time how long their trial is
     MOST_COORDINATES = 200000,  // of the unknowns: NUTS keeps 48 numbers for each
     ENOUGH_A_CHAIN = 20,        // effective draws by Gibbs updates that a verdict needs

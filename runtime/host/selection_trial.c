@@ -13,7 +13,6 @@
 static const struct {
     double share, factor;
 } wanted[] = {{0, 1.3}, {0.003, 1.6}, {0.02, 3}, {1, 5}};
-static const double clearly = 5;  // times the factor: effective draws of few sweeps may be fewer than they seem by as much
 // where Gibbs updates hardly change an element: NUTS has so many times their effective draws, and so many for the same work
 static const double around = 2.5, at_any_cost = 0.5;
 static const double best = 0.85;     // effective draws of a transition, of the slowest of some elements, at most
@@ -119,7 +118,7 @@ static void begin_trial(GmTrials *w, int k, long done)
     gm_trial_add_sizes(w, k, GIBBS, sweeps);
     t->cost[GIBBS] = gm_trial_cost(w, w->cost[k].gibbs);
     for (int chain = 0; chain < w->chains; chain++)
-        t->cost[GIBBS] += w->selected[chain * w->n + k].scales / (fmax(1, (double)(done - w->warmup / 12)) * w->chains);
+        t->cost[GIBBS] += w->selected[chain * w->n + k].scales / (double)((done - w->warmup / 12) * w->chains);
     t->hardly = hardly_moves(w, k);
     const double move = gm_trial_cost_of_move(w, k, LEAST_EVALUATIONS, LEAST_EVALUATIONS);
     if (gm_trial_a_sweep(w, k, GIBBS) * move > best * t->cost[GIBBS]) {
@@ -156,9 +155,9 @@ static Verdict verdict_of(GmTrials *w, int k, double transitions, double diverge
     t->hardly = hardly_moves(w, k);
     t->only = t->hardly && nuts > around * gibbs;
     if (gm_trial_a_chain(w, k, NUTS_AND_GIBBS) < HARDLY_A_CHAIN) return LOST;  // a walk that is slower than the window, however cheap
-    // the error of a number of effective draws goes with its root
-    const double sure = fmin(clearly, sqrt(ENOUGH_A_CHAIN / fmax(of_gibbs, 1)));
-    const bool wins = t->ratio > factor, known = t->ratio > fmax(1, sure) * factor || t->stage != STAGE_NUTS;
+    // effective draws of few sweeps may be fewer than they seem: their relative error goes with the root of their number
+    const double sure = sqrt(ENOUGH_A_CHAIN / fmin(ENOUGH_A_CHAIN, fmax(of_gibbs, 1)));
+    const bool wins = t->ratio > factor, known = t->ratio > sure * factor || t->stage != STAGE_NUTS;
     return !wins && !(t->only && t->ratio > at_any_cost) ? LOST : known ? WON : MAY_WIN;
 }
 
@@ -291,13 +290,13 @@ static void check(GmTrials *w, int k)
     gm_trial_settle(w, k, kept, kept ? t->because : "too many transitions diverged after its adaptation");
 }
 
-// While Gibbs updates are measured for the first time.
+// While Gibbs updates are measured for the first time. What trials of collapsed scales cost is counted from W/12 on (device/scales.h).
 static long next_look(const GmTrials *w, int k, long done)
 {
     const Window in = gm_trial_gibbs_window(w, k);
     for (int i = 1; i < LOOKS; i++) {
         const long at = in.from + (in.to - in.from) * i / LOOKS;
-        if (at > done && at >= in.from + LEAST_GIBBS) return at;
+        if (at > done && at >= in.from + LEAST_GIBBS && at >= w->warmup / 12 + LEAST_SCALED) return at;
     }
     return in.to;
 }

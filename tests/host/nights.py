@@ -120,6 +120,10 @@ def same(a, b, chains=2):
     return all(digest(a, c) == digest(b, c) for c in range(1, chains + 1))
 
 
+def work(name):
+    return json.loads(read(name + "_run.json"))["work"]
+
+
 def begun(program, out, *args):
     return subprocess.Popen(["./" + program, table, "--no-summary", "-q", "--seed", "1", "--chains", "2", "-o", out, *args],
                             stderr=subprocess.PIPE, text=True)
@@ -161,6 +165,7 @@ for name, args in (("gibbs", ["--params", "all"]), ("nuts", []), ("nuts", ["--sa
     left = [f for f in os.listdir(".") if f.endswith(".part")]
     check(status == 0 and same(out, out + "_whole") and not left and late < 5, "%s: killed %d times, %.2f s late:" % (out, kills, late),
           status, text, left)
+    check(work(out) == work(out + "_whole"), "what it has done, too:", work(out), work(out + "_whole"))
     if "--thin" in args: check(same(out + "_warmup", out + "_whole_warmup"), "its sweeps of warm-up, too")
 
 kills = 0

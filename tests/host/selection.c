@@ -198,6 +198,11 @@ int main(void)
     const Outcome moving = run_warmup((Truth){ .gibbs = 0, .nuts = 0, .length = 7 }, WARMUP, 100000);
     check(!moving.gradients && moving.first < 0 && strstr(moving.said, "NUTS was not tried, since even independent draws"),
           "Gibbs updates that mix: no trial; %s", moving.said);
+    // They are measured until each chain has 20 effective draws, some 60 sweeps here.
+    set_price(1000, 10, 10);
+    const Outcome soon = run_warmup((Truth){ .gibbs = 0.5, .nuts = 0, .length = 7 }, WARMUP, 100000);
+    check(soon.gradients && soon.first > WARMUP / 12 && soon.first < QUARTER - WARMUP / 12,
+          "Gibbs updates that have enough effective draws early: NUTS from sweep %ld; %s", soon.first, soon.said);
     set_price(100, 10, 10);
     const Outcome worse = run_warmup((Truth){ .gibbs = 0.9, .nuts = 0.98, .length = 3 }, WARMUP, 100000);
     check(!worse.gradients && worse.last == TRIED - 1 && strstr(worse.said, "Sampler: Gibbs for x. NUTS was tried: about 0."),

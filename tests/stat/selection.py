@@ -2,6 +2,7 @@
 quadrature from runs that have tried both in warm-up; the same draws with any number of threads; what is said of it; one lp__ whichever is
 taken. Bounds of 6 Monte Carlo errors, seeds fixed: a change of random numbers rings falsely less than once in 10^6 checks. That the better
 method wins is sure by a factor: with this seed gradients give more than 2 and some 0.2 times the effective draws, 1.3 decides."""
+import json
 import os
 import subprocess
 
@@ -73,6 +74,13 @@ with Workplace() as w:
                 chains.append([line for line in f if line[0] != "#"])
         same = same and chains[0] == chains[1]
     print("sliced: %s with any number of threads" % ("the same" if same else "other draws"))
+    for method in ("gibbs", "nuts"):                     # 2 chains of 1000 + 50 sweeps; the first 20 are always by Gibbs updates
+        subprocess.run([program, data, "--seed", "1", "--chains", "2", "--samples", "50", "--method", method, "--overwrite", "-o",
+                        program + "_work", "-q", "--no-summary"], capture_output=True, check=True)
+        with open(program + "_work_run.json") as f:
+            work = json.load(f)["work"]
+        print("sliced, by %s: work of %s" % (method, [(v["of"], v["gibbs_sweeps"], v["transitions"], v["evaluations"] > 3 * 2060)
+                                                      for v in work]))
     _, summary, said = run(program, data, "--warmup", "200")
     print("short: " + said.strip())
     far = w.data("far", {"a": -6.5, "b": 0.9})
