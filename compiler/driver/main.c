@@ -538,11 +538,11 @@ static void begin_pass(const char *name)
 
 static bool all_dumped(const Options *o) { return o->dump && strcmp(o->dump, "all") == 0; }
 
-static bool printer;        // this process prints one of all dumps, or the text of --explain
+static bool printer;        // this process prints the text of --explain
 static int printer_failed;  // exit status of one that did not
 
-// A process of its own prints: printing makes expressions, which later passes would find. So each of all dumps is as if it were asked for
-// alone, and a program is the same whether or not it is explained.
+// A process of its own explains: that makes expressions, which later passes would find. So a program is the same whether or not it is
+// explained.
 static bool becomes_printer(const Options *o, const char *name)
 {
     fflush(stdout);
@@ -558,7 +558,23 @@ static bool becomes_printer(const Options *o, const char *name)
     return printer;
 }
 
-// After a pass: what it has left wrong is our fault. True: what was asked for is what it left.
+static ExprMark before_dump;
+
+static bool begin_dump(const char *name)
+{
+    printf("==== %s\n", name);
+    before_dump = expr_mark();
+    return true;
+}
+
+// After a dump: whether there are more. Each of all dumps is as if it were asked for alone: expressions that printing made are forgotten.
+static bool more_dumps(const Options *o)
+{
+    if (all_dumped(o)) expr_forget(before_dump);
+    return all_dumped(o);
+}
+
+// After a pass: what it has left wrong is our fault. True: what it left is to be printed, and gmc ends unless there are more dumps.
 static bool end_pass(const Options *o, const char *name, const char *stage, const char *wrong)
 {
     if (o->time) fprintf(stderr, "%-10s %.3f s\n", name, seconds() - pass_begun);
@@ -566,7 +582,7 @@ static bool end_pass(const Options *o, const char *name, const char *stage, cons
         fprintf(stderr, "gmc: internal error after pass %s: %s; please keep the model and report it\n", name, wrong);
         exit(EXIT_INTERNAL);
     }
-    return (all_dumped(o) && becomes_printer(o, name)) || (o->dump && strcmp(o->dump, name) == 0) ||
+    return (all_dumped(o) && begin_dump(name)) || (o->dump && strcmp(o->dump, name) == 0) ||
            (o->emit && strcmp(o->emit, stage) == 0);
 }
 
@@ -607,7 +623,7 @@ static int read_model(const Options *o, const Home *home, Library *lib, Diags *d
     front_advise(a, *m, lib, d);
     if (!end_pass(o, "parse", "ast", NULL)) return GO_ON;
     ast_print(stdout, *m);
-    return 0;
+    return more_dumps(o) ? GO_ON : 0;
 }
 
 static int run_graph_passes(const Options *o, Graph *g)
@@ -619,7 +635,7 @@ static int run_graph_passes(const Options *o, Graph *g)
         if (end_pass(o, pass->name, pass->stage,
                      o->check_passes || strcmp(pass->name, "schedule") == 0 ? graph_check(g, pass->name) : NULL)) {
             pass->print(stdout, g);
-            return 0;
+            if (!more_dumps(o)) return 0;
         }
     }
     return GO_ON;
@@ -636,7 +652,7 @@ static int run_kernel_passes(const Options *o, Lower *lowering, const Program *p
         if (end_pass(o, pass->name, pass->stage,
                      o->check_passes || strcmp(pass->name, "placement") == 0 ? kernels_check(p, pass->name) : NULL)) {
             pass->print(stdout, p);
-            return 0;
+            if (!more_dumps(o)) return 0;
         }
     }
     return GO_ON;
@@ -652,12 +668,12 @@ static int explained(const Options *o, const Graph *g, const Program *p)
     begin_pass("dot");
     if (end_pass(o, "dot", "dot", NULL)) {
         diagram_dot(stdout, g);
-        return finish(g->diags, o, 0);
+        if (!more_dumps(o)) return finish(g->diags, o, 0);
     }
     begin_pass("mermaid");
     if (end_pass(o, "mermaid", "mermaid", NULL)) {
         diagram_mermaid(stdout, g);
-        return finish(g->diags, o, 0);
+        if (!more_dumps(o)) return finish(g->diags, o, 0);
     }
     const char *const alone = o->emit ? o->emit : o->dump;  // --dump=all has the same diagram as text
     if (!alone || strcmp(alone, "svg") != 0) return GO_ON;
@@ -677,7 +693,7 @@ static int written(const Options *o, const Home *home, Diags *d, const Program *
     begin_pass("headers");
     if (end_pass(o, "headers", "kernels", NULL)) {
         emit_kernels(stdout, p);
-        return finish(d, o, 0);
+        if (!more_dumps(o)) return finish(d, o, 0);
     }
     begin_pass("emit");
     if (end_pass(o, "emit", "cuda", NULL)) {

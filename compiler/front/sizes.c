@@ -392,6 +392,16 @@ static bool serves_all(Sizes *z, const Stmt *s, const Decl *d)
     return s->more && serves_all(z, s->more, d);
 }
 
+// May s have one number for the elements of a vector, whatever the number?
+static bool may_serve_all(const Sizes *z, const Stmt *s)
+{
+    for (; s; s = s->more) {
+        const Distribution *dist = s->kind == STMT_TILDE && s->dist ? library_distribution(z->lib, s->dist) : NULL;
+        if (s->block != BLOCK_PREDICT && (dist ? s->lhs->type.rank > dist->value_rank : s->kind == STMT_DEFINE)) return true;
+    }
+    return false;
+}
+
 // Has its distribution two arguments or more, all of them unknown? Then it is like the elements of a plate.
 static bool like_an_element(Sizes *z, Decl *d)
 {
@@ -458,13 +468,17 @@ static void check_shared(Arena *a, Model *m, const Library *lib, Diags *d)
 {
     Sizes z = {.a = a, .m = m, .lib = lib};
     for (Block *b = m->blocks; b; b = b->next) visit_stmts(&z, b->body);
+    Stmt **may = NEW_N(a, Stmt *, z.statements.n);
+    int n = 0;
+    for (int k = 0; k < z.statements.n; k++)
+        if (may_serve_all(&z, z.statements.item[k])) may[n++] = z.statements.item[k];
     for (int i = 0; i < m->ndecls; i++) {
         Decl *of = m->decls[i];
         if (of->type.rank || !undecided_size(a, lib, of) || of->block == BLOCK_PREDICT) continue;
         const bool element = of->block != BLOCK_PRIOR || like_an_element(&z, of);
-        for (int k = 0; k < z.statements.n; k++)
-            if (serves_all(&z, z.statements.item[k], of) && (element || like_an_effect(&z, z.statements.item[k], of))) {
-                report(&z, of, z.statements.item[k], d);
+        for (int k = 0; k < n; k++)
+            if (serves_all(&z, may[k], of) && (element || like_an_effect(&z, may[k], of))) {
+                report(&z, of, may[k], d);
                 break;
             }
     }

@@ -74,6 +74,16 @@ struct Expr {
 };
 
 void expr_start(Arena *a);  // once for a compilation: empties the table
+
+// What was made before some moment. expr_forget takes all expressions and canonical indices out of the table that were made since: none of
+// them may be in use then.
+typedef struct ExprMark {
+    unsigned count;
+    int next_id, next_index;
+} ExprMark;
+ExprMark expr_mark(void);
+void expr_forget(ExprMark since);
+
 Expr *ex_num(double v);
 Expr *ex_pi(void);
 Expr *ex_ref(Var *v, int n, Expr *const *subscripts);

@@ -22,6 +22,24 @@ void expr_start(Arena *a)
     questions_start();
 }
 
+ExprMark expr_mark(void) { return (ExprMark){table.count, table.next_id, table.next_index}; }
+
+void expr_forget(ExprMark since)
+{
+    for (unsigned i = 0; i < table.size && table.next_id > since.next_id; i++)
+        for (Expr **at = &table.slot[i]; *at;) {
+            Expr *e = *at;
+            if (e->formula && e->formula->id >= since.next_id) e->formula = NULL;
+            if (e->id >= since.next_id) *at = e->chain;
+            else at = &e->chain;
+        }
+    for (int k = 0; k < table.nbound; k++)
+        if (table.bound[k] && table.bound[k]->id >= since.next_index) table.bound[k] = NULL;
+    table.count = since.count;
+    table.next_id = since.next_id;
+    table.next_index = since.next_index;
+}
+
 static unsigned mix(unsigned h, uint64_t v)
 {
     v *= 0x9E3779B97F4A7C15ull;  // of a double like 0.5 only the first bits are not 0: they reach all places

@@ -621,7 +621,7 @@ static void make_against(Moves *m, const LocationMove *a)
         Expr *now = changed(&from, f);
         for (int i = 0, n = 0; now && i < m->g->nvars && n < MOST_AGAINST; i++) {
             Var *w = m->g->vars[i];
-            if (w == drawn || !ex_mentions(f->log_density, w) || moving(a, w) || !is_plain(m->g, w)) continue;
+            if (w == drawn || !is_plain(m->g, w) || moving(a, w) || !ex_mentions(f->log_density, w)) continue;
             LocationMove more = from;
             if (!bring_back(&more, f, now, w)) continue;
             make(m, &more, !drawn || !moving(a, drawn));
