@@ -34,10 +34,11 @@ static const struct Meaning {
     {{"LANES", "ALONG", "SUM_ALONG", "MIN_ALONG", "MAX_ALONG"},
      "LANES (j, n): j from 0 to n - 1, shared out among lanes. ALONG: so, then all lanes wait for each other."},
     {{"SUM_ALONG"}, "SUM_ALONG (j, n, &a): as ALONG, with all that lanes add to a; then every lane has this sum in its a."},
-    {{"SUM_ALONG2"}, "SUM_ALONG2 (i, n, j, m, &a): so, over pairs."},
+    {{"SUM_ALONG2", "ALONG2", "LANES2"}, "LANES2 (i, n, j, m), ALONG2, SUM_ALONG2 (i, n, j, m, &a): so, over pairs."},
     {{"MIN_ALONG", "MAX_ALONG"}, "MIN_ALONG (j, n, &a), MAX_ALONG: as ALONG; then every lane has the smallest, the largest in its a."},
     {{"PLACES", "PLACES2"},
      "SUM_INTO (i, first, n, ...): rows from first on, shared out; PLACES (j, m): the places of a sum that are a lane's."},
+    {{"SUM_INTO1", "SUM_INTO2"}, "SUM_INTO1 (i, first, n, sums, m): iterations from first on, all of which add to the m places of `sums`."},
     {{"ONE_LANE"}, "ONE_LANE: by one, while the others wait."},
     {{"TEAM_BARRIER"}, "TEAM_BARRIER: all wait for each other."},
     {{"STORE"}, "STORE(a, x): one lane sets a to x."},
@@ -47,6 +48,7 @@ static const struct Meaning {
     {{"NORMAL"}, "Laws: NORMAL(mean, precision);"},
     {{"NORMAL_WITHIN"}, "NORMAL_WITHIN(h, precision, lower, upper), h = mean * precision;"},
     {{"POWER_GAMMA"}, "POWER_GAMMA(a, shape, rate), by which y[k]^a ~ gamma(shape, rate)."},
+    {{"POWER_GIG"}, "POWER_GIG(a, order, psi, chi), by which y[k]^a is generalised inverse Gaussian."},
     {{"NORMAL", "NORMAL_WITHIN"}, "Of a normal law the log density has terms -precision/2 y^2 + h y: its conditional collects these two."},
     {{GROUP_MOVES},
      "A group move changes several unknowns at once by one number, drawn from its own law: by a factor, `scale_`, or an amount, `shift_`."},
@@ -54,6 +56,10 @@ static const struct Meaning {
      "NORMAL_DENSE and its like, behind kernels that collect a precision J and a shift h, draw J^-1 h + L'^-1 noise: J = L L', noise "
      "standard normal. `joint_`: the values of the block, before and after."},
     {{"NORMAL_DENSE", "NORMAL_DENSE_SCALED"}, "NORMAL_DENSE(run, stream, name, n, J, h, x) draws x[n]."},
+    {{"NORMAL_ROWS", "NORMAL_ROWS_SCALED"},
+     "NORMAL_ROWS(run, stream, name, r, n, D, h, R, t, M, x): x[n], J = D + R'R, with R't added to h, by the system M of its r < n rows."},
+    {{"NORMAL_DENSE_SCALED", "NORMAL_ROWS_SCALED", "NORMAL_SPARSE_SCALED", "NORMAL_ARROW_SCALED"},
+     "_SCALED: after the scale move of the kernel's comment."},
     {{"NORMAL_ARROW", "NORMAL_ARROW_SCALED"},
      "NORMAL_ARROW(run, stream, name, n, J, h, x, m, D, E, k, u): x[n], and u[m] that are independent given x; these have precisions D, "
      "shifts k, and E couples them with x."},
@@ -67,7 +73,7 @@ static const struct Meaning {
     {{"ROW"}, "ROW: for row k of a matrix, given its product with the weights; what is returned times the row is added to a sum."},
     {{"row_weight_and"}, "row_weight_and(w, t): the weight is w, and t is added to a total."},
     {{"GM_MODEL", "stream", "VERIFY", "times_log", "CHECKING", "FAULT_AT", "UNLESS_KEPT", "LAUNCH", "LAUNCH_TEAM", "LAUNCH_ONCE"}, "\n"},
-    {{"stream"}, "stream(at, VAR_y, k): the random numbers of y[k]."},
+    {{"stream"}, "stream(at, VAR_y, k): the random numbers of y[k]; normal_mean_sd(&g, ...) and its like draw by those of g."},
     {{"VERIFY", "FAULT"}, "VERIFY(x, ...) ends the run with a message if x is not finite; so does FAULT."},
     {{"FAULT_AT"}, "FAULT_AT(y, k, n, message) ends the run, too; in the message # stands for each of the n subscripts k."},
     {{"UNLESS_KEPT"},
@@ -79,6 +85,11 @@ static const struct Meaning {
      "density, after a group move less the logs of its Jacobian and measure."},
     {{"LAUNCH", "LAUNCH_TEAM", "LAUNCH_ONCE", "LAUNCH_MISSING"},
      "LAUNCH and its like run a kernel for the chains of `run`, over so many elements or terms."},
+    {{"LAUNCH_ROWS_ONLY", "LAUNCH_ROWS_AND", "LAUNCH_ROWS"},
+     "LAUNCH_ROWS_AND(kernel, run, n, p, X, b, sums, total), _ONLY: for rows of X, with their products with b."},
+    {{"LAUNCH_SHARED"}, "LAUNCH_SHARED: once, what all chains share."},
+    {{"GRAM", "ROW_SUMS"}, "GRAM(run, n, p, a, X, out): a X'X; ROW_SUMS(run, n, p, X, w, out): X'w."},
+    {{"PATTERN"}, "PATTERN(kernel, run, name, k, n, ...): the places of entries in the precision of sparse joint normal k, found once."},
     {{"NUTS"},
      "NUTS(run, density, stream, memory, position, lp, gradient, report, ...) makes a transition of NUTS from `position`, in unconstrained "
      "coordinates, to its next draw. It calls `density` for lp and gradient at each point; these five are fields of State."},
@@ -92,9 +103,9 @@ static const struct Meaning {
      "UPDATE_JOINT and its like end with k where it is that of joint normal k, with -k where it is one in its place."},
     {{"take_updates"}, "take_updates(run, u, n): n updates, from u on."},
     {{"SCALES"},
-     "SCALES(run, density, stream, widths, proposed, selection, k, sweep, trial, ...) slice samples by this density the scales that it "
-     "lists, each with its name, place, ends and number. proposed: whether it is for a proposal; k: the number of the sparse joint normal; "
-     "how often it is done depends on what a trial costs and gains, and a sweep costs, in multiply-adds."},
+     "SCALES(run, density, stream, widths, proposed, selection, k, sweep, trial, ...) slice samples by this density the scales listed: name, "
+     "place, ends, number. proposed: for a proposal; k: the sparse joint normal; sweep, trial: what each costs, by which it is done more or "
+     "less often."},
     {{SUMS},
      "Sums over rows are expanded, (a - b)^2 = a^2 - 2 a b + b^2, into sums of data, `sum_` and `count_` of State, computed once."},
     {{"GM_HMC"},

@@ -226,11 +226,9 @@ static void emit_last(Out *o, const Program *p, const char *source, int number)
 {
     emit_title(o, number, "the sweep");
     directive(o, "#ifndef __CUDACC_RTC__       // the host's, which launches kernels: NVRTC, which compiles these alone, passes over it");
-    blank(o);
     emit_sweep(o, p);
     line(o, "GM_MODEL(\"%s\", \"%s\", MODEL_TABLES)      // what the runtime calls and reads; the tables define MODEL_TABLES",
          p->g->model->name ? p->g->model->name : "model", source_name(o->arena, source));
-    blank(o);
     directive(o, "#endif");
 }
 

@@ -17,19 +17,19 @@
 // DRAW(y, k, LAW) draws y[k] from the law and stores it; TEAM_DRAW: by one lane. Laws: NORMAL(mean, precision); POWER_GAMMA(a, shape,
 // rate), by which y[k]^a ~ gamma(shape, rate). Of a normal law the log density has terms -precision/2 y^2 + h y: its conditional collects
 // these two.
-// stream(at, VAR_y, k): the random numbers of y[k]. VERIFY(x, ...) ends the run with a message if x is not finite; so does FAULT.
-// UNLESS_KEPT(VAR_y, k): unless the run keeps y[k] as it is; GIVEN(run, y): the run gives or keeps all of y. LAUNCH and its like run a
-// kernel for the chains of `run`, over so many elements or terms. NUTS(run, density, stream, memory, position, lp, gradient, report, ...)
-// makes a transition of NUTS from `position`, in unconstrained coordinates, to its next draw. It calls `density` for lp and gradient at
-// each point; these five are fields of State. .coordinates, .room: how many numbers position and memory have; .alone: no update comes
-// between two transitions, so lp is known where one begins; GM_UNLESS_MISSING: unless missing values are drawn; .marginal: auxiliaries are
-// integrated out; .selection: the number of its selection; .accept: the mean acceptance that the step size aims at; .depth: doublings of a
-// trajectory at most; .jacobian: computes the log Jacobian and its gradient; .standardised: the field that each effect's non-centring is
-// written to. GM_FOR_DRAWS(f) makes gm_f, which calls f for every chain. GM_LOG_PRIOR and its like are what a run may request.
-// take_updates(run, u, n): n updates, from u on. Sums over rows are expanded, (a - b)^2 = a^2 - 2 a b + b^2, into sums of data, `sum_` and
-// `count_` of State, computed once. Work arrays of NUTS: `position_`, the coordinates; `gradient_`, that of lp by them; `log_density_`, lp;
-// `nuts_`, its memory; `moves_`, what the draws report of its trajectories. `slope_x` is the derivative of lp by x, `current_x` is x.
-// BY_COORDINATES, BY_UNKNOWNS: the places of lp with the log Jacobian and without it.
+// stream(at, VAR_y, k): the random numbers of y[k]; normal_mean_sd(&g, ...) and its like draw by those of g. VERIFY(x, ...) ends the run
+// with a message if x is not finite; so does FAULT. UNLESS_KEPT(VAR_y, k): unless the run keeps y[k] as it is; GIVEN(run, y): the run gives
+// or keeps all of y. LAUNCH and its like run a kernel for the chains of `run`, over so many elements or terms. NUTS(run, density, stream,
+// memory, position, lp, gradient, report, ...) makes a transition of NUTS from `position`, in unconstrained coordinates, to its next draw.
+// It calls `density` for lp and gradient at each point; these five are fields of State. .coordinates, .room: how many numbers position and
+// memory have; .alone: no update comes between two transitions, so lp is known where one begins; GM_UNLESS_MISSING: unless missing values
+// are drawn; .marginal: auxiliaries are integrated out; .selection: the number of its selection; .accept: the mean acceptance that the step
+// size aims at; .depth: doublings of a trajectory at most; .jacobian: computes the log Jacobian and its gradient; .standardised: the field
+// that each effect's non-centring is written to. GM_FOR_DRAWS(f) makes gm_f, which calls f for every chain. GM_LOG_PRIOR and its like are
+// what a run may request. take_updates(run, u, n): n updates, from u on. Sums over rows are expanded, (a - b)^2 = a^2 - 2 a b + b^2, into
+// sums of data, `sum_` and `count_` of State, computed once. Work arrays of NUTS: `position_`, the coordinates; `gradient_`, that of lp by
+// them; `log_density_`, lp; `nuts_`, its memory; `moves_`, what the draws report of its trajectories. `slope_x` is the derivative of lp by
+// x, `current_x` is x. BY_COORDINATES, BY_UNKNOWNS: the places of lp with the log Jacobian and without it.
 // Tables number fields of Data and State from 1; their columns are the structs of model.h: a field's .role is what it is to the draws,
 // .extent_of the fields that are its extents, .where the line of its declaration. A selection is a set of unknowns for which warm-up tries
 // both methods: .coupled, whether NUTS draws it where nothing is measured; .latents, auxiliaries that NUTS leaves as they are; .machine,
@@ -514,7 +514,6 @@ enum { GM_DATA_FIELDS = 2, GM_STATE_FIELDS = 24, GM_UPDATES = 4 };  // how many
 // ---- part 6: the sweep ----
 
 #ifndef __CUDACC_RTC__       // the host's, which launches kernels: NVRTC, which compiles these alone, passes over it
-
 static void update_phi(GmRun *run) { LAUNCH_ONCE(draw_phi, run); }
 static void update_s2(GmRun *run) { LAUNCH_ONCE(draw_s2, run); }
 
@@ -533,5 +532,4 @@ static void sweep(GmRun *run) {
 }
 
 GM_MODEL("ar1", "model.gm", MODEL_TABLES)      // what the runtime calls and reads; the tables define MODEL_TABLES
-
 #endif

@@ -18,24 +18,24 @@
 // to a; then every lane has this sum in its a. ONE_LANE: by one, while the others wait. TEAM_BARRIER: all wait for each other. STORE(a, x):
 // one lane sets a to x. RESULT(x): x is what the kernel computes.
 // DRAW(y, k, LAW) draws y[k] from the law and stores it; TEAM_DRAW: by one lane. POWER_GAMMA(a, shape, rate), by which y[k]^a ~
-// gamma(shape, rate). A group move changes several unknowns at once by one number, drawn from its own law: by a factor, `scale_`, or an
-// amount, `shift_`.
-// stream(at, VAR_y, k): the random numbers of y[k]. VERIFY(x, ...) ends the run with a message if x is not finite; so does FAULT.
-// UNLESS_KEPT(VAR_y, k): unless the run keeps y[k] as it is; GIVEN(run, y): the run gives or keeps all of y. times_log(n, l) is n*l; 0 if n
-// or l is, even where the other is infinite, since 0*log(0) counts as 0. CHECKING: this is a run by --check. RATIO(a, ...) is for such runs
-// alone: a + ... is the log ratio, new value to old, that the joint density must have: of the law's density, after a group move less the
-// logs of its Jacobian and measure. LAUNCH and its like run a kernel for the chains of `run`, over so many elements or terms. NUTS(run,
-// density, stream, memory, position, lp, gradient, report, ...) makes a transition of NUTS from `position`, in unconstrained coordinates,
-// to its next draw. It calls `density` for lp and gradient at each point; these five are fields of State. .coordinates, .room: how many
-// numbers position and memory have; .alone: no update comes between two transitions, so lp is known where one begins; GM_UNLESS_MISSING:
-// unless missing values are drawn; .marginal: auxiliaries are integrated out; .selection: the number of its selection; .accept: the mean
-// acceptance that the step size aims at; .depth: doublings of a trajectory at most; .jacobian: computes the log Jacobian and its gradient;
-// .standardised: the field that each effect's non-centring is written to. GM_FOR_DRAWS(f) makes gm_f, which calls f for every chain.
-// GM_LOG_PRIOR and its like are what a run may request. take_updates(run, u, n): n updates, from u on. Sums over rows are expanded, (a -
-// b)^2 = a^2 - 2 a b + b^2, into sums of data, `sum_` and `count_` of State, computed once. Work arrays of NUTS: `position_`, the
-// coordinates; `gradient_`, that of lp by them; `log_density_`, lp; `nuts_`, its memory; `moves_`, what the draws report of its
-// trajectories. `slope_x` is the derivative of lp by x, `current_x` is x. BY_COORDINATES, BY_UNKNOWNS: the places of lp with the log
-// Jacobian and without it.
+// gamma(shape, rate). POWER_GIG(a, order, psi, chi), by which y[k]^a is generalised inverse Gaussian. A group move changes several unknowns
+// at once by one number, drawn from its own law: by a factor, `scale_`, or an amount, `shift_`.
+// stream(at, VAR_y, k): the random numbers of y[k]; normal_mean_sd(&g, ...) and its like draw by those of g. VERIFY(x, ...) ends the run
+// with a message if x is not finite; so does FAULT. UNLESS_KEPT(VAR_y, k): unless the run keeps y[k] as it is; GIVEN(run, y): the run gives
+// or keeps all of y. times_log(n, l) is n*l; 0 if n or l is, even where the other is infinite, since 0*log(0) counts as 0. CHECKING: this
+// is a run by --check. RATIO(a, ...) is for such runs alone: a + ... is the log ratio, new value to old, that the joint density must have:
+// of the law's density, after a group move less the logs of its Jacobian and measure. LAUNCH and its like run a kernel for the chains of
+// `run`, over so many elements or terms. LAUNCH_SHARED: once, what all chains share. NUTS(run, density, stream, memory, position, lp,
+// gradient, report, ...) makes a transition of NUTS from `position`, in unconstrained coordinates, to its next draw. It calls `density` for
+// lp and gradient at each point; these five are fields of State. .coordinates, .room: how many numbers position and memory have; .alone: no
+// update comes between two transitions, so lp is known where one begins; GM_UNLESS_MISSING: unless missing values are drawn; .marginal:
+// auxiliaries are integrated out; .selection: the number of its selection; .accept: the mean acceptance that the step size aims at; .depth:
+// doublings of a trajectory at most; .jacobian: computes the log Jacobian and its gradient; .standardised: the field that each effect's
+// non-centring is written to. GM_FOR_DRAWS(f) makes gm_f, which calls f for every chain. GM_LOG_PRIOR and its like are what a run may
+// request. take_updates(run, u, n): n updates, from u on. Sums over rows are expanded, (a - b)^2 = a^2 - 2 a b + b^2, into sums of data,
+// `sum_` and `count_` of State, computed once. Work arrays of NUTS: `position_`, the coordinates; `gradient_`, that of lp by them;
+// `log_density_`, lp; `nuts_`, its memory; `moves_`, what the draws report of its trajectories. `slope_x` is the derivative of lp by x,
+// `current_x` is x. BY_COORDINATES, BY_UNKNOWNS: the places of lp with the log Jacobian and without it.
 // Tables number fields of Data and State from 1; their columns are the structs of model.h: a field's .role is what it is to the draws,
 // .extent_of the fields that are its extents, .where the line of its declaration. A selection is a set of unknowns for which warm-up tries
 // both methods: .coupled, whether NUTS draws it where nothing is measured; .latents, auxiliaries that NUTS leaves as they are; .machine,
@@ -476,7 +476,6 @@ enum { GM_DATA_FIELDS = 3, GM_STATE_FIELDS = 15, GM_UPDATES = 5 };  // how many
 // ---- part 6: the sweep ----
 
 #ifndef __CUDACC_RTC__       // the host's, which launches kernels: NVRTC, which compiles these alone, passes over it
-
 static void update_missing_y(GmRun *run) { LAUNCH_MISSING(impute_y, run, DATA_y); }
 static void update_b(GmRun *run) { LAUNCH_TEAM(draw_b, run, d->N); }
 static void update_theta(GmRun *run) { LAUNCH(draw_theta, run, d->N); }
@@ -503,5 +502,4 @@ static void sweep(GmRun *run) {
 }
 
 GM_MODEL("pump", "model.gm", MODEL_TABLES)      // what the runtime calls and reads; the tables define MODEL_TABLES
-
 #endif
