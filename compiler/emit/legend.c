@@ -103,9 +103,9 @@ static const struct Meaning {
      "UPDATE_JOINT and its like end with k where it is that of joint normal k, with -k where it is one in its place."},
     {{"take_updates"}, "take_updates(run, u, n): n updates, from u on."},
     {{"SCALES"},
-     "SCALES(run, density, stream, widths, proposed, selection, k, sweep, trial, ...) slice samples by this density the scales listed: name, "
-     "place, ends, number. proposed: for a proposal; k: the sparse joint normal; sweep, trial: what each costs, by which it is done more or "
-     "less often."},
+     "SCALES(run, density, stream, widths, proposed, selection, k, sweep, trial, ...) slice samples by this density the scales listed: "
+     "name, place, ends, number. proposed: for a proposal; k: the sparse joint normal; sweep, trial: their costs, by which it is done "
+     "more or less often."},
     {{SUMS},
      "Sums over rows are expanded, (a - b)^2 = a^2 - 2 a b + b^2, into sums of data, `sum_` and `count_` of State, computed once."},
     {{"GM_HMC"},
