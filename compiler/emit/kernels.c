@@ -28,10 +28,11 @@ static const char *head_text(const Out *o, const Kernel *k)
                 k->name);
 }
 
-// In a lesson the line with the law: the code says the rest in the same words.
+// In a lesson the law alone, with the lines that it goes on in: the code says the rest in the same words.
 const char *law_text(const Out *o, const Kernel *k)
 {
     const char *end = strchr(k->comment, '\n');
+    while (end && strncmp(end + 1, "//     ", 7) == 0) end = strchr(end + 1, '\n');
     return o->g->lesson && end ? text(o, "%.*s", (int)(end + 1 - k->comment), k->comment) : k->comment;
 }
 
@@ -76,7 +77,7 @@ void emit_kernel(Out *o, const Kernel *k)
         o->kernel = k;
         o->write = emit_list;
         if (k->alike && k->alike->first == k) emit_shared_draw(o, k->alike);
-        KERNEL_BODY("%s", header_text(o, k))
+        FUNCTION("%s", header_text(o, k))
         {
             o->team = k->kind == KERNEL_TEAM && !o->g->lesson;
             take_names(o, k->body);

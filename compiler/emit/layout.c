@@ -217,11 +217,11 @@ Out block_otherwise(Out *o, const char *condition)
     return braced(o, "}");
 }
 
-Out function_begin(Out *o, bool on_line, const char *format, ...)
+Out function_begin(Out *o, const char *format, ...)
 {
     va_list ap;
     va_start(ap, format);
-    write_part(o, format, ap, on_line ? " {\n" : "\n{\n");
+    write_part(o, format, ap, " {\n");
     va_end(ap);
     return braced(o, "}\n");
 }

@@ -8,9 +8,11 @@
 #include <string.h>
 #include "program.h"
 
-enum { MOST_WORDS = 8, WIDTH = 140 };
+enum { MOST_WORDS = 10, WIDTH = 140 };
 
-#define SUMS "sums of data"  // no word: whether State has any
+// No words: whether State has sums of data, and the sweep group moves.
+#define SUMS        "sums of data"
+#define GROUP_MOVES "group moves"
 
 // What is in the language of kernels.h, in the order in which a reader meets it. A row is written where one of its words
 // occurs, and a new paragraph begins at "\n".
@@ -24,16 +26,19 @@ static const struct Meaning {
     {{"KERNEL", "KERNEL_TEAM", "KERNEL_SCALAR"}, "\n"},
     {{"KERNEL"}, "KERNEL: a thread for each element and chain."},
     {{"KERNEL_SCALAR", "KERNEL_ONCE"}, "KERNEL_SCALAR, KERNEL_ONCE: one for each chain."},
-    {{"KERNEL_TEAM", "LANES", "ALONG"}, "KERNEL_TEAM and others: for each chain a team of threads, its lanes."},
+    {{"KERNEL_TEAM", "LANES", "ALONG"}, "KERNEL_TEAM, KERNEL_ON_REQUEST, others: for each chain a team of threads, its lanes."},
+    {{"KERNEL_PRIOR", "KERNEL_FORWARD"},
+     "KERNEL_PRIOR is KERNEL_TEAM for kernels of the log prior; KERNEL_FORWARD, KERNEL_ONCE for draws without data, on the host."},
     {{"EACH"}, "EACH (j, n): j from 0 to n - 1, shared out among threads."},
-    {{"EACH_MISSING"}, "EACH_MISSING (j, DATA_y): places j of y without a value."},
+    {{"EACH_MISSING"}, "EACH_MISSING (j, DATA_y): places j of y, row by row, without a value."},
     {{"LANES", "ALONG", "SUM_ALONG", "MIN_ALONG", "MAX_ALONG"},
      "LANES (j, n): j from 0 to n - 1, shared out among lanes. ALONG: so, then all lanes wait for each other."},
     {{"SUM_ALONG"}, "SUM_ALONG (j, n, &a): as ALONG, with all that lanes add to a; then every lane has this sum in its a."},
-    {{"SUM_ALONG2"}, "SUM_ALONG2 (i, n, j, m, &a): so, over pairs."},
+    {{"SUM_ALONG2", "ALONG2", "LANES2"}, "LANES2 (i, n, j, m), ALONG2, SUM_ALONG2 (i, n, j, m, &a): so, over pairs."},
     {{"MIN_ALONG", "MAX_ALONG"}, "MIN_ALONG (j, n, &a), MAX_ALONG: as ALONG; then every lane has the smallest, the largest in its a."},
     {{"PLACES", "PLACES2"},
      "SUM_INTO (i, first, n, ...): rows from first on, shared out; PLACES (j, m): the places of a sum that are a lane's."},
+    {{"SUM_INTO1", "SUM_INTO2"}, "SUM_INTO1 (i, first, n, sums, m): iterations from first on, all of which add to the m places of `sums`."},
     {{"ONE_LANE"}, "ONE_LANE: by one, while the others wait."},
     {{"TEAM_BARRIER"}, "TEAM_BARRIER: all wait for each other."},
     {{"STORE"}, "STORE(a, x): one lane sets a to x."},
@@ -41,12 +46,20 @@ static const struct Meaning {
     {{"DRAW", "TEAM_DRAW"}, "\n"},
     {{"DRAW", "TEAM_DRAW"}, "DRAW(y, k, LAW) draws y[k] from the law and stores it; TEAM_DRAW: by one lane."},
     {{"NORMAL"}, "Laws: NORMAL(mean, precision);"},
-    {{"NORMAL_WITHIN"}, "NORMAL_WITHIN(h, precision, ends), h = mean * precision;"},
+    {{"NORMAL_WITHIN"}, "NORMAL_WITHIN(h, precision, lower, upper), h = mean * precision;"},
     {{"POWER_GAMMA"}, "POWER_GAMMA(a, shape, rate), by which y[k]^a ~ gamma(shape, rate)."},
+    {{"POWER_GIG"}, "POWER_GIG(a, order, psi, chi), by which y[k]^a is generalised inverse Gaussian."},
+    {{"NORMAL", "NORMAL_WITHIN"}, "Of a normal law the log density has terms -precision/2 y^2 + h y: its conditional collects these two."},
+    {{GROUP_MOVES},
+     "A group move changes several unknowns at once by one number, drawn from its own law: by a factor, `scale_`, or an amount, `shift_`."},
     {{"NORMAL_DENSE", "NORMAL_DENSE_SCALED", "NORMAL_ARROW", "NORMAL_ARROW_SCALED", "NORMAL_SPARSE", "NORMAL_ROWS", "NORMAL_BAND"},
      "NORMAL_DENSE and its like, behind kernels that collect a precision J and a shift h, draw J^-1 h + L'^-1 noise: J = L L', noise "
      "standard normal. `joint_`: the values of the block, before and after."},
     {{"NORMAL_DENSE", "NORMAL_DENSE_SCALED"}, "NORMAL_DENSE(run, stream, name, n, J, h, x) draws x[n]."},
+    {{"NORMAL_ROWS", "NORMAL_ROWS_SCALED"},
+     "NORMAL_ROWS(run, stream, name, r, n, D, h, R, t, M, x): x[n], J = D + R'R, with R't added to h, by the system M of its r < n rows."},
+    {{"NORMAL_DENSE_SCALED", "NORMAL_ROWS_SCALED", "NORMAL_SPARSE_SCALED", "NORMAL_ARROW_SCALED"},
+     "_SCALED: after the scale move of the kernel's comment."},
     {{"NORMAL_ARROW", "NORMAL_ARROW_SCALED"},
      "NORMAL_ARROW(run, stream, name, n, J, h, x, m, D, E, k, u): x[n], and u[m] that are independent given x; these have precisions D, "
      "shifts k, and E couples them with x."},
@@ -59,9 +72,12 @@ static const struct Meaning {
     {{"ADD_TWICE"}, "ADD_TWICE(J, e, f, x) adds x at e and at f, an entry and its mirror image."},
     {{"ROW"}, "ROW: for row k of a matrix, given its product with the weights; what is returned times the row is added to a sum."},
     {{"row_weight_and"}, "row_weight_and(w, t): the weight is w, and t is added to a total."},
-    {{"GM_MODEL", "stream", "VERIFY", "times_log", "CHECKING", "LAUNCH", "LAUNCH_TEAM", "LAUNCH_ONCE"}, "\n"},
-    {{"stream"}, "stream(at, VAR_y, k): the random numbers of y[k]."},
+    {{"GM_MODEL", "stream", "VERIFY", "times_log", "CHECKING", "FAULT_AT", "UNLESS_KEPT", "LAUNCH", "LAUNCH_TEAM", "LAUNCH_ONCE"}, "\n"},
+    {{"stream"}, "stream(at, VAR_y, k): the random numbers of y[k]; normal_mean_sd(&g, ...) and its like draw by those of g."},
     {{"VERIFY", "FAULT"}, "VERIFY(x, ...) ends the run with a message if x is not finite; so does FAULT."},
+    {{"FAULT_AT"}, "FAULT_AT(y, k, n, message) ends the run, too; in the message # stands for each of the n subscripts k."},
+    {{"UNLESS_KEPT"},
+     "UNLESS_KEPT(VAR_y, k): unless the run keeps y[k] as it is; GIVEN(run, y): the run gives or keeps all of y."},
     {{"times_log"}, "times_log(n, l) is n*l; 0 if n or l is, even where the other is infinite, since 0*log(0) counts as 0."},
     {{"CHECKING"}, "CHECKING: this is a run by --check."},
     {{"RATIO"},
@@ -69,17 +85,41 @@ static const struct Meaning {
      "density, after a group move less the logs of its Jacobian and measure."},
     {{"LAUNCH", "LAUNCH_TEAM", "LAUNCH_ONCE", "LAUNCH_MISSING"},
      "LAUNCH and its like run a kernel for the chains of `run`, over so many elements or terms."},
+    {{"LAUNCH_ROWS_ONLY", "LAUNCH_ROWS_AND", "LAUNCH_ROWS"},
+     "LAUNCH_ROWS_AND(kernel, run, n, p, X, b, sums, total), _ONLY: for rows of X, with their products with b."},
+    {{"LAUNCH_SHARED"}, "LAUNCH_SHARED: once, what all chains share."},
+    {{"GRAM", "ROW_SUMS"}, "GRAM(run, n, p, a, X, out): a X'X; ROW_SUMS(run, n, p, X, w, out): X'w."},
+    {{"PATTERN"}, "PATTERN(kernel, run, name, k, n, ...): the places of entries in the precision of sparse joint normal k, found once."},
+    {{"NUTS"},
+     "NUTS(run, density, stream, memory, position, lp, gradient, report, ...) makes a transition of NUTS from `position`, in unconstrained "
+     "coordinates, to its next draw. It calls `density` for lp and gradient at each point; these five are fields of State."},
+    {{"NUTS"},
+     ".coordinates, .room: how many numbers position and memory have; .alone: no update comes between two transitions, so lp is known "
+     "where one begins; GM_UNLESS_MISSING: unless missing values are drawn; .marginal: auxiliaries are integrated out; .selection: the "
+     "number of its selection; .accept: the mean acceptance that the step size aims at; .depth: doublings of a trajectory at most; "
+     ".jacobian: computes the log Jacobian and its gradient; .standardised: the field that each effect's non-centring is written to."},
+    {{"GM_FOR_DRAWS"}, "GM_FOR_DRAWS(f) makes gm_f, which calls f for every chain. GM_LOG_PRIOR and its like are what a run may request."},
     {{"UPDATE_JOINT_WITHOUT_GRADIENTS", "UPDATE_JOINT"},
      "UPDATE_JOINT and its like end with k where it is that of joint normal k, with -k where it is one in its place."},
     {{"take_updates"}, "take_updates(run, u, n): n updates, from u on."},
     {{"SCALES"},
-     "SCALES(run, density, stream, ...) slice samples by this density the scales that it lists, each with its name, place, ends and "
-     "number; how often depends on what a trial costs and gains."},
+     "SCALES(run, density, stream, widths, proposed, selection, k, sweep, trial, ...) slice samples by this density the scales listed: "
+     "name, place, ends, number. proposed: for a proposal; k: the sparse joint normal; sweep, trial: their costs, by which it is done "
+     "more or less often."},
     {{SUMS},
      "Sums over rows are expanded, (a - b)^2 = a^2 - 2 a b + b^2, into sums of data, `sum_` and `count_` of State, computed once."},
-    {{"GM_HMC"}, "Of the work arrays `nuts_` is the memory of NUTS, and `moves_` what the draws report of its trajectories."},
-    {{"slope_"}, "`slope_x` is the derivative of lp by x."},
+    {{"GM_HMC"},
+     "Work arrays of NUTS: `position_`, the coordinates; `gradient_`, that of lp by them; `log_density_`, lp; `nuts_`, its memory; "
+     "`moves_`, what the draws report of its trajectories."},
+    {{"slope_"}, "`slope_x` is the derivative of lp by x, `current_x` is x."},
     {{"BY_UNKNOWNS"}, "BY_COORDINATES, BY_UNKNOWNS: the places of lp with the log Jacobian and without it."},
+    {{"GmField"}, "\n"},
+    {{"GmField"},
+     "Tables number fields of Data and State from 1; their columns are the structs of model.h: a field's .role is what it is to the draws, "
+     ".extent_of the fields that are its extents, .where the line of its declaration."},
+    {{"GmSelection"},
+     "A selection is a set of unknowns for which warm-up tries both methods: .coupled, whether NUTS draws it where nothing is measured; "
+     ".latents, auxiliaries that NUTS leaves as they are; .machine, its memory."},
     {{"GM_MODEL"}, "What else is in capitals is a macro, explained in kernels.h, or kernels_cpu.h for a CPU."},
 };
 
@@ -120,26 +160,39 @@ static bool has_sums(const Program *p)
     return false;
 }
 
-// The meanings of the words that the body has, a paragraph a line.
-const char *legend_text(const Out *o, const char *body)
+static bool has_group_moves(const Program *p)
+{
+    for (int i = 0; i < p->nupdates; i++)
+        if (p->updates[i].update->group_move) return true;
+    return false;
+}
+
+static bool is_used(const Out *o, const char *body, const struct Meaning *m)
+{
+    bool used = false;
+    for (int i = 0; m->word[i]; i++)
+        used |= strcmp(m->word[i], SUMS) == 0          ? has_sums(o->program)
+                : strcmp(m->word[i], GROUP_MOVES) == 0 ? has_group_moves(o->program)
+                                                       : occurs(body, m->word[i]);
+    return used;
+}
+
+const char *legend_text(const Out *o, const char *body, const char *above)
 {
     const char *all = "";
     bool begun = false;  // the paragraph has a sentence
     for (size_t k = 0; k < sizeof meanings / sizeof *meanings; k++) {
-        bool used = false;
-        for (int i = 0; meanings[k].word[i]; i++)
-            used |= strcmp(meanings[k].word[i], SUMS) == 0 ? has_sums(o->program) : occurs(body, meanings[k].word[i]);
-        if (!used) continue;
         const bool ends = *meanings[k].text == '\n';
+        if (!is_used(o, body, &meanings[k]) || (!ends && above && is_used(o, above, &meanings[k]))) continue;
         all = text(o, "%s%s%s", all, begun && !ends ? " " : "", ends && !begun ? "" : meanings[k].text);
         begun = !ends;
     }
     return all;
 }
 
-void emit_legend(const Out *o, const char *body)
+void emit_legend(const Out *o, const char *body, const char *above)
 {
-    for (const char *all = legend_text(o, body); *all; all += strspn(all, "\n")) {
+    for (const char *all = legend_text(o, body, above); *all; all += strspn(all, "\n")) {
         const int n = (int)strcspn(all, "\n");
         emit_paragraph(o, text(o, "%.*s", n, all));
         all += n;

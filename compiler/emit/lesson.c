@@ -101,17 +101,22 @@ static const char *first_law(const Out *o, const Launches *list)
     return "";
 }
 
+static void emit_law(const Out *o, const Kernel *k)
+{
+    for (const char *law = law_text(o, k); *law; law += strcspn(law, "\n") + 1) line(o, "%.*s", (int)strcspn(law, "\n"), law);
+}
+
 // All that the launches do, in one function.
 static void emit_function(Out *o, const char *name, const Launches *list)
 {
     bool first = true;
-    KERNEL_BODY("%sstatic void %s(void)", first_law(o, list), name)
+    FUNCTION("%sstatic void %s(void)", first_law(o, list), name)
     {
         for (const Launch *l = unchecked(list->first); l; l = unchecked(l->next)) {
             if (l->kind == LAUNCH_WHERE) line(o, "if (!(%s)) return;", extent_c(o, l->arg[0].extent, LOOSE));
             if (routine_name(l)) line(o, "%s", routine(o, l));
             if (!has_text(l)) continue;
-            if (!first && *law_text(o, l->kernel)) line(o, "%.*s", (int)strlen(law_text(o, l->kernel)) - 1, law_text(o, l->kernel));
+            if (!first) emit_law(o, l->kernel);
             const bool apart = meets(l->kernel->body, list->first, l);
             first = false;
             if (apart) PLAIN_BLOCK emit_body(o, l->kernel);
@@ -128,21 +133,23 @@ static void emit_apart(Out *o, const Launches *list)
 
 // ---- calls, some on a line ----
 
-enum { WIDE = 112 };
+enum { WIDE = 134 };
 
 typedef struct Row {
     const char *text;
+    bool whole;  // it does not end, however long it is
 } Row;
 
 static void end_row(const Out *o, Row *r)
 {
+    if (r->whole) return;
     if (r->text) line(o, "%s", r->text);
     r->text = NULL;
 }
 
 static void add_call(const Out *o, Row *r, const char *call)
 {
-    if (r->text && strlen(r->text) + strlen(call) > WIDE) end_row(o, r);
+    if (r->text && !r->whole && strlen(r->text) + strlen(call) > WIDE) end_row(o, r);
     r->text = r->text ? text(o, "%s %s", r->text, call) : call;
 }
 
@@ -229,9 +236,23 @@ static void emit_start(const Out *o, const Program *p, Row *r)
         }
 }
 
+static void add_sweep(const Out *o, const Program *p, Row *r)
+{
+    add_functions(o, r, &p->restore);
+    add_functions(o, r, &p->before);
+    end_row(o, r);
+    for (int i = 0; i < p->nupdates; i++)
+        if (p->updates[i].shown) add_call(o, r, text(o, "%s();", p->updates[i].function));
+    end_row(o, r);
+    add_functions(o, r, &p->before);
+    add_functions(o, r, &p->derive);
+    end_row(o, r);
+}
+
 static void emit_main(Out *o, const Program *p)
 {
-    Row row = {0};
+    Row row = {0}, sweep = {.whole = true};
+    add_sweep(o, p, &sweep);
     ENDING("}", "int main(int argc, char **argv)")
     {
         line(o, "begin(argc, argv);");
@@ -242,17 +263,9 @@ static void emit_main(Out *o, const Program *p)
         add_functions(o, &row, &p->prepare);
         add_functions(o, &row, &p->finish);
         end_row(o, &row);
-        BLOCK ("while (next_sweep())") {
-            add_functions(o, &row, &p->restore);
-            add_functions(o, &row, &p->before);
-            end_row(o, &row);
-            for (int i = 0; i < p->nupdates; i++)
-                if (p->updates[i].shown) add_call(o, &row, text(o, "%s();", p->updates[i].function));
-            end_row(o, &row);
-            add_functions(o, &row, &p->before);
-            add_functions(o, &row, &p->derive);
-            end_row(o, &row);
-        }
+        if (sweep.text && strlen(sweep.text) <= WIDE) line(o, "while (next_sweep()) { %s }", sweep.text);
+        else
+            BLOCK ("while (next_sweep())") add_sweep(o, p, &row);
         line(o, "return end();");
     }
 }

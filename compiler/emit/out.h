@@ -97,8 +97,7 @@ const char *text(const Out *o, const char *format, ...) PRINTS(2);
 #define OTHERWISE              IN_BLOCK(block_otherwise(o, NULL))                 // after a block: } else {  }
 #define OTHERWISE_IF(c)        IN_BLOCK(block_otherwise(o, c))                    // } else if (c) {  }
 #define ENDING(with, ...)      IN_BLOCK(block_ending(o, with, __VA_ARGS__))       // a list or a struct: the last line is `with`
-#define FUNCTION(...)          IN_BLOCK(function_begin(o, false, __VA_ARGS__))    // the brace is on a line of its own
-#define KERNEL_BODY(...)       IN_BLOCK(function_begin(o, true, __VA_ARGS__))
+#define FUNCTION(...)          IN_BLOCK(function_begin(o, __VA_ARGS__))           // or a kernel
 #define SAME_BLOCK             IN_BLOCK(same_block(o))   // how its lines are written ends with it, names of expressions do not
 #define SCOPE                  IN_BLOCK(scope_begin(o))  // no block of the program: what is named in it has that name there alone
 
@@ -109,7 +108,7 @@ Out block_cases(Out *o, const char *format, ...) PRINTS(2);
 Out block_indented(Out *o);
 Out block_otherwise(Out *o, const char *condition);
 Out block_ending(Out *o, const char *with, const char *format, ...) PRINTS(3);
-Out function_begin(Out *o, bool on_line, const char *format, ...) PRINTS(3);
+Out function_begin(Out *o, const char *format, ...) PRINTS(2);
 Out scope_begin(Out *o);
 Out same_block(Out *o);
 Out *block_end(Out *o);                                   // NULL

@@ -36,15 +36,17 @@ static bool is_instead(const Update *s) { return s->when == WITH_GRADIENTS; }
 static Entry entry_of(const Out *o, const Program *p, const Update *s)
 {
     const Description *d = s->description;
-    const char *note = s->imputes                      ? ", if values are missing"
-                       : s->joint < 0                  ? ", where these are not drawn jointly"
-                       : s->when == WITHOUT_GRADIENTS  ? s->group_move ? ", a group move *" : " *"
-                       : is_instead(s) && s->collapsed ? ", auxiliaries integrated out"
-                       : s->when == ON_CPU             ? ", on a CPU"
-                       : s->when == ON_GPU             ? ", on a GPU"
-                       : s->group_move                 ? ", a group move"
-                                                       : "";
-    return (Entry){d->what, *d->is == ':' ? d->brief + 2 : d->brief, kernel_of(p, s), source_line(o, s->span), note};
+    const char *note = s->imputes                                                 ? ", if values are missing"
+                       : s->joint < 0                                             ? ", where these are not drawn jointly"
+                       : s->collapsed                                             ? ", auxiliaries integrated out"
+                       : s->over_sum                                              ? ", discrete unknowns summed out"
+                       : s->when == ON_CPU                                        ? ", on a CPU"
+                       : s->when == ON_GPU                                        ? ", on a GPU"
+                       : s->group_move                                            ? ", a group move"
+                       : s->nblock == 1 && s->block[0]->kind == VAR_AUXILIARY     ? ", an auxiliary"
+                                                                                  : "";
+    return (Entry){d->what, *d->is == ':' ? d->brief + 2 : d->brief, kernel_of(p, s), source_line(o, s->span),
+                   s->when == WITHOUT_GRADIENTS ? text(o, "%s *", note) : note};
 }
 
 // What an update of a joint normal draws before it, with the joint normal integrated out.
@@ -83,7 +85,7 @@ static void emit_banner(Out *o, const Program *p, const char *source, const char
 {
     Entry *entry = NEW_N(o->arena, Entry, 2 * p->nupdates + 1);
     int n = 0, separate = 0;
-    bool chosen = false;
+    bool chosen = false, out = false;  // NUTS may be; something is integrated or summed out
     for (int instead = 0; instead < 2; instead++) {
         for (int i = 0; i < p->nupdates; i++) {
             const Update *s = p->updates[i].update;
@@ -92,12 +94,14 @@ static void emit_banner(Out *o, const Program *p, const char *source, const char
             if (p->updates[i].collapsed) entry[n++] = entry_collapsed(o, &p->updates[i], &own);
             entry[n++] = own;
             chosen |= instead;
+            out |= !instead && (p->updates[i].collapsed || (!s->imputes && (s->collapsed || s->over_sum)));
         }
         if (!instead) separate = n;
     }
     line(o, "// %s, compiled by gmc.", source_name(o->arena, source));
     line(o, "//");
-    line(o, "// One sweep updates, in this order, each given all else but what is integrated out:");
+    line(o, "// One sweep updates, in this order, each given all else%s:",
+         out ? " but what its line says is integrated or summed out" : "");
     emit_entries(o, entry, separate);
     if (chosen) {
         line(o, "// Where method selection prefers it, NUTS (Hoffman and Gelman 2014) takes the place of the updates marked *, which are "
@@ -105,7 +109,7 @@ static void emit_banner(Out *o, const Program *p, const char *source, const char
         emit_entries(o, entry + separate, n - separate);
     }
     line(o, "//");
-    emit_legend(o, body);
+    emit_legend(o, body, NULL);
     directive(o, "#include \"gm.h\"");
     blank(o);
 }
@@ -209,7 +213,7 @@ static void emit_members(Out *o, const Program *p, const char *members)
 static void emit_for_runtime(Out *o, const Program *p)
 {
     emit_kernels_of(o, p, PART_TABLES);
-    directive(o, "#ifndef __CUDACC_RTC__       // what follows runs on the host");
+    directive(o, "#ifndef __CUDACC_RTC__       // the host's: NVRTC, which compiles kernels alone, passes over it");
     blank(o);
     emit_kernels_of(o, p, PART_FORWARD);
     emit_host(o, p);
@@ -221,12 +225,10 @@ static void emit_for_runtime(Out *o, const Program *p)
 static void emit_last(Out *o, const Program *p, const char *source, int number)
 {
     emit_title(o, number, "the sweep");
-    directive(o, "#ifndef __CUDACC_RTC__       // it runs on the host, which launches kernels");
-    blank(o);
+    directive(o, "#ifndef __CUDACC_RTC__       // the host's, which launches kernels: NVRTC, which compiles these alone, passes over it");
     emit_sweep(o, p);
     line(o, "GM_MODEL(\"%s\", \"%s\", MODEL_TABLES)      // what the runtime calls and reads; the tables define MODEL_TABLES",
          p->g->model->name ? p->g->model->name : "model", source_name(o->arena, source));
-    blank(o);
     directive(o, "#endif");
 }
 
@@ -241,25 +243,43 @@ static void write_lines(FILE *to, const char *text)
     }
 }
 
+// A text that is kept until what is above it can explain the words that it has.
+typedef struct Body {
+    FILE *to;
+    char *text;
+    size_t size;
+} Body;
+
+static void body_begin(Body *b)
+{
+    b->to = open_memstream(&b->text, &b->size);
+    if (!b->to) abort();
+}
+
+static const char *body_end(const Out *o, Body *b)
+{
+    fclose(b->to);
+    const char *copy = arena_strdup(o->arena, b->text);
+    free(b->text);
+    return copy;
+}
+
 void emit_program(FILE *to, FILE *tables, const char *tables_name, const Program *p, const char *source)
 {
     Scope scope = {.arena = p->g->arena, .g = p->g};
     Map real = {0};
     Out out = {.program = p, .g = p->g, .arena = p->g->arena, .scope = &scope, .real = &real},
         *o = &out;
-    char *body;
-    size_t size;
-    FILE *rest = open_memstream(&body, &size);  // what is above it explains the words that it has
-    if (!rest) abort();
-    out.page = page_new(p->g->arena, rest, false);
+    Body rest = {0}, apart = {0};
+    body_begin(&rest);
+    if (tables) body_begin(&apart);
+    out.page = page_new(p->g->arena, rest.to, false);
     int parts = emit_mathematics(o, p);
     Page *page = out.page;
     if (tables) {
         directive(o, "#include \"%s\"      // %s", tables_name, titles[PART_TABLES]);
         blank(o);
-        out.page = page_new(p->g->arena, tables, false);
-        line(o, "// %s -- of the program that includes it: %s.", tables_name, titles[PART_TABLES]);
-        blank(o);
+        out.page = page_new(p->g->arena, apart.to, false);
     } else emit_title(o, ++parts, titles[PART_TABLES]);
     emit_for_runtime(o, p);
     if (tables) page_close(out.page);
@@ -267,12 +287,19 @@ void emit_program(FILE *to, FILE *tables, const char *tables_name, const Program
     out.page = page;
     emit_last(o, p, source, parts + 1);
     page_close(page);
-    fclose(rest);
+    const char *body = body_end(o, &rest), *tables_body = tables ? body_end(o, &apart) : NULL;
     out.page = page_new(p->g->arena, to, false);
     emit_banner(o, p, source, body);
     page_close(out.page);
     write_lines(to, body);
-    free(body);
+    if (!tables) return;
+    out.page = page_new(p->g->arena, tables, false);
+    line(o, "// %s -- of the program that includes it: %s.", tables_name, titles[PART_TABLES]);
+    line(o, "//");
+    emit_legend(o, tables_body, body);
+    blank(o);
+    page_close(out.page);
+    write_lines(tables, tables_body);
 }
 
 // The kernels of the sweep and of what follows it, alone: the comment above each, and its name.

@@ -5,8 +5,9 @@
 
 // ---- legend.c ----
 
-const char *legend_text(const Out *o, const char *body);  // the same, a paragraph a line
-void emit_legend(const Out *o, const char *body);  // what words of this text mean that are neither C nor of the model
+// What words of this text mean that are neither C nor of the model; `above`, a text that explains its own, or NULL.
+void emit_legend(const Out *o, const char *body, const char *above);
+const char *legend_text(const Out *o, const char *body, const char *above);  // the same, a paragraph a line
 
 // ---- launches.c ----
 

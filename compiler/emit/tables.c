@@ -147,8 +147,8 @@ static Member data_member(const Out *o, const Program *p, const Var *v)
 // What State has, in the order in which it is listed there.
 typedef enum { RESPONSES, UNKNOWNS, AUXILIARIES, OF_GROUP_MOVES, DEFINITIONS, PREDICTIONS, LOG_PRIOR, SUMS, WORK, SORTS } Sort;
 static const char *const sort_name[SORTS] = {
-    "responses, missing values drawn", "unknowns", "auxiliaries", "of group moves", "definitions", "for the draws",
-    "terms of the log prior, each of the unknown in its name", "sums", "work arrays"};
+    "responses, with missing values as they are drawn", "unknowns", "auxiliaries", "of group moves", "definitions", "for the draws",
+    "terms of the log prior: of the unknown in its name; of a response, of its missing values", "sums", "work arrays"};
 
 static Sort sort_of(const Var *v)
 {
@@ -226,7 +226,7 @@ static void emit_streams(Out *o, const Program *p)
         c.of[c.n++] = text(o, last == i ? "VAR_%s" : "VAR_%s = %d", c_name(o, v->name), i + 1);
         last = i + 1;
     }
-    if (c.n) emit_enum(o, &c, "streams of random numbers, by the place in State");
+    if (c.n) emit_enum(o, &c, o->g->lesson ? "streams of random numbers" : "streams of random numbers, by the place in State");
 }
 
 // What stands for unknowns whose names are too many, or too long, to be part of others: those that a member is called by.
@@ -252,7 +252,7 @@ static void emit_block_names(const Out *o, const Program *p, bool shown)
 void emit_structs(Out *o, const Program *p)
 {
     Member *member = NEW_N(o->arena, Member, p->ndata + p->ntotals + p->nstate + 1);
-    ENDING("} Data;", "typedef struct Data")
+    NOTED ("} Data;", "  // beside arrays: their extents", "typedef struct Data")
     {
         for (int i = 0; i < p->ndata; i++) member[i] = data_member(o, p, p->data[i].var);
         for (int i = 0; i < p->ntotals; i++)
@@ -262,7 +262,7 @@ void emit_structs(Out *o, const Program *p)
     }
     blank(o);
     emit_numbers(o, "DATA", "fields of Data", p->data, p->ndata);
-    NOTED ("} State;", "  // of one chain", "typedef struct State") {
+    NOTED ("} State;", "  // of one chain; sizes of work arrays are in the tables", "typedef struct State") {
         for (int i = 0; i < p->nstate; i++) member[i] = state_member(o, p, p->state[i].var);
         emit_block_names(o, p, false);
         emit_members(o, member, p->nstate, SORTS);

@@ -74,9 +74,9 @@ static void emit_where_joined(Out *o, const Update *s)
 }
 
 // A function of a run with its launches.
-static void emit_stage(Out *o, const char *name, const char *comment, const Launches *list)
+static void emit_stage(Out *o, const char *name, const Launches *list)
 {
-    FUNCTION("static void %s(GmRun *run)%s", name, comment) emit_launches(o, list);
+    FUNCTION("static void %s(GmRun *run)", name) emit_launches(o, list);
 }
 
 // The row of an update in their table.
@@ -111,8 +111,8 @@ static bool is_alone(Out *o, const UpdateCode *s)
 
 void emit_update(Out *o, const UpdateCode *s)
 {
-    if (s->density.first) emit_stage(o, s->density_name, "", &s->density);
-    if (s->jacobian.first) emit_stage(o, s->jacobian_name, "", &s->jacobian);
+    if (s->density.first) emit_stage(o, s->density_name, &s->density);
+    if (s->jacobian.first) emit_stage(o, s->jacobian_name, &s->jacobian);
     if (is_alone(o, s)) {
         line(o, "static void %s(GmRun *run) { %s }", s->function, launch_alone(o, &s->launches));
         return;
@@ -161,7 +161,8 @@ static int emit_expect(Out *o, const Program *p)
 {
     int n = 0;
     while (n < p->nupdates && p->updates[n].update->does == EXPECTS) n++;
-    FUNCTION("static void expect(GmRun *run)      // expectations, and what the log density reads of them")
+    line(o, "// Expectations, and what the log density reads of them.");
+    FUNCTION("static void expect(GmRun *run)")
     {
         emit_launches(o, &p->before);
         if (n) line(o, "take_updates(run, updates, %d);", n);
@@ -194,8 +195,8 @@ void emit_sweep(Out *o, const Program *p)
     bool keeps = false;
     for (int i = 0; i < p->nupdates; i++) keeps |= p->updates[i].made.first != NULL;
     const int first = o->g->method == METHOD_EM ? emit_expect(o, p) : 0;
-    FUNCTION("static void sweep(GmRun *run)%s",
-             o->g->method == METHOD_EM ? "      // maximises, then finds the expectations where that has led" : "")
+    if (o->g->method == METHOD_EM) line(o, "// It maximises, then finds the expectations where that has led.");
+    FUNCTION("static void sweep(GmRun *run)")
     {
         if (keeps) line(o, "run->kept = 1;");
         emit_launches(o, &p->before);
@@ -209,7 +210,10 @@ void emit_sweep(Out *o, const Program *p)
 
 static void emit_setup(Out *o, const Program *p)
 {
-    if (p->refresh.first) emit_stage(o, "refresh", "      // after missing values were drawn", &p->refresh);
+    if (p->refresh.first) {
+        line(o, "// After missing values were drawn.");
+        emit_stage(o, "refresh", &p->refresh);
+    }
     FUNCTION("static void setup(GmRun *run)")
     {
         emit_launches(o, &p->prepare);
@@ -257,7 +261,8 @@ static void emit_joint(Out *o, const Program *p)
 static void emit_forward(Out *o, const Program *p)
 {
     if (!p->forward.first) return;
-    FUNCTION("static void forward(GmRun *run)      // draws without data, each after what its law reads")
+    line(o, "// Draws without data, each after what its law reads.");
+    FUNCTION("static void forward(GmRun *run)")
     {
         for (const Launch *l = p->forward.first; l; l = l->next) {
             const Var *v = l->kernel ? l->kernel->unless_given : NULL;
@@ -276,7 +281,7 @@ void emit_host(Out *o, const Program *p)
     emit_setup(o, p);
     emit_derive(o, p);
     if (p->restore.first) {
-        emit_stage(o, "restore", "", &p->restore);
+        emit_stage(o, "restore", &p->restore);
         for_draws(o, "restore");
     }
     emit_joint(o, p);

@@ -55,8 +55,8 @@ void note(Lower *p, const char *format, ...)
     int indent = (int)strspn(s, " ");
     for (const char *rest = s; *rest;) {
         const bool first = rest == s;
-        const int room = COMMENT_COLUMNS - (first ? 3 : 3 + indent + 4);
-        const int n = p->g->lesson ? (int)strlen(rest) : end_of_comment_line(rest, room);
+        const int room = COMMENT_COLUMNS - 3 - (first ? 0 : indent + 4) - (p->g->lesson ? 4 : 0);  // 4: inside a function
+        const int n = end_of_comment_line(rest, room);
         p->comment = words(p, "%s// %*s%.*s\n", p->comment ? p->comment : "", first ? 0 : indent + 4, "", n, rest);
         rest += n + strspn(rest + n, " ");
     }
@@ -155,7 +155,7 @@ void comment_update(Lower *p, const Update *s)
     const bool density = s->kind == UPDATE_ENUM || s->kind == UPDATE_SLICE || s->kind == UPDATE_METROPOLIS ||
                          s->kind == UPDATE_ELLIPTICAL || s->kind == UPDATE_NUTS;
     p->says_law = true;
-    const char *because = density && !s->imputes ? d->because : s->kind == UPDATE_GAUSSIAN ? s->reason : NULL;
+    const char *because = density && !s->imputes ? d->because : s->kind == UPDATE_GAUSSIAN && !p->g->lesson ? s->reason : NULL;
     const char *more = s->imputes                                                     ? "     if values are missing"
                        : p->g->lesson                                                 ? of_auxiliary(p, s)
                        : c && c->var->rank && (c->array || c->nbatch == c->var->rank) ? "     in parallel"
@@ -166,7 +166,8 @@ void comment_update(Lower *p, const Update *s)
     if (s->kind == UPDATE_NUTS) {
         note(p, "%s%s     %s", d->what, d->is, line_of(p, s->span));
         note(p, "  %s", because);
-        note(p, "  the log density of %s, but for constants; that of their coordinates has the log Jacobian besides", d->subject);
+        note(p, "  the log density of %s, of which the code leaves out constants; that of their coordinates has the log Jacobian besides",
+             d->subject);
     } else
         note(p, "%s | rest%s%s%s%s%s     %s", d->what, *d->is == ':' ? "" : " ", d->is, because ? density ? ", because " : "     " : "",
              because ? because : "", more, line_of(p, s->span));

@@ -139,7 +139,6 @@ static void put_prior(Lower *p, const PriorTerm *t, const char *name)
 void lower_priors(Lower *p)
 {
     const ProgramPart part = p->part;
-    int n = 0;
     p->part = PART_TABLES;
     for (int once = 0; once < 2; once++) {
         note(p, "The log prior, one term for each unknown, in runs that request it.");
@@ -150,7 +149,7 @@ void lower_priors(Lower *p)
             bool own = false;
             for (int i = 0; i < t->n; i++) own |= needs_own_array(t->factor[i]->log_density, &t->factor[i]->plates);
             if (t->missing || own != (once != 0)) continue;
-            put_prior(p, t, words(p, "lp%d", ++n));
+            put_prior(p, t, words(p, "total_%s", t->term->name));
         }
         if (close_kernel(p)) launch_kernel(p, &p->out->log_prior, k);
     }

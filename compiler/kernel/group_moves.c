@@ -172,7 +172,7 @@ void before_group_move(Lower *p, const Update *s)
     if (where) with_extent(launch(p, LAUNCH_WHERE, NULL), where);
     const bool checked = s->kind == UPDATE_EXACT || (s->kind == UPDATE_GAUSSIAN && !s->gaussian.scales);
     if (checked) launch(p, LAUNCH_CHECKED, NULL);
-    note(p, checked ? "With --check the move starts from the identity" : "The move starts from the identity");
+    note(p, checked ? "Before the move, in runs by --check: it starts from the identity" : "The move starts from the identity");
     Kernel *k = open_kernel(p, KERNEL_TEAM, words(p, "before_%s", c->name), "wide");
     if (checked) k->part = PART_TABLES;
     Loops l = {.n = c->rank};
@@ -293,7 +293,7 @@ void along_group_move(Lower *p, const Update *s)
     bool plain = o->added || o->by->discrete;
     for (int i = 0; i < o->n; i++) plain &= !o->moved[i].log_jacobian;
     if (p->g->lesson && s->description->measure)
-        note(p, "The group move by %s is applied" GROUP_LAW " (Liu and Sabatti 2000). %s", o->by->name, s->description->measure);
+        note(p, "A group move (Liu and Sabatti 2000), %s", s->description->measure);
     else
         note(p, "The group move by %s is applied%s (Liu and Sabatti 2000)", o->by->name,
              !plain            ? GROUP_LAW

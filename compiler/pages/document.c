@@ -111,6 +111,9 @@ void page_latex(FILE *out, const Pages *p)
           out);
     latex_text(out, p->title);
     fputs("} is drawn from}\n", out);
+    fputs("Each unknown has the terms of the log joint that it is in, and its updates, numbered in the order of a sweep. "
+          "In a law, \\emph{rest} is all else: data and the other unknowns. " OF_COSTS "\n",
+          out);
     model(out, p->source);
     for (int i = 0; i < p->nunknowns; i++) {
         const Unknown *u = &p->unknown[i];

@@ -477,7 +477,7 @@ static void words(const HtmlPage *h)
         fputs("</p>\n", h->out);
         all += n;
     }
-    fputs("</details></section>\n", h->out);
+    fputs("<p>" OF_COSTS "</p>\n</details></section>\n", h->out);
 }
 
 static void marks(const HtmlPage *h)

@@ -2,6 +2,7 @@
 #define _GNU_SOURCE
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include "../emit/nodes.h"
 #include "../emit/program.h"
 #include "pages.h"
@@ -22,6 +23,20 @@ char *code_text(const Program *p, const ShownCode *c)
     return text;
 }
 
+// What stands for unknowns whose names are too many to be part of others: the blocks that the text has.
+static const char *blocks_text(const Pages *p, const char *text)
+{
+    const char *all = "";
+    for (int b = 0; b < p->program->nblocks; b++) {
+        const NamedBlock *block = &p->program->block[b];
+        if (!strstr(text, block->name)) continue;
+        all = arena_printf(p->arena, "%s%s`%s` is", all, *all ? " " : "\n", block->name);
+        for (int i = 0; i < block->n; i++) all = arena_printf(p->arena, "%s%s %s", all, i ? "," : "", block->var[i]->name);
+        all = arena_printf(p->arena, "%s.", all);
+    }
+    return all;
+}
+
 const char *words_text(const Pages *p)
 {
     const char *all = "";
@@ -32,5 +47,5 @@ const char *words_text(const Pages *p)
             free(one);
         }
     const Out out = {.program = p->program, .g = p->g, .arena = p->arena};
-    return legend_text(&out, all);
+    return arena_printf(p->arena, "%s%s", legend_text(&out, all, NULL), blocks_text(p, all));
 }

@@ -71,6 +71,11 @@ def lesson_of(model, name):
     return text
 
 
+def wide_comments(path):
+    """How many of its comments go beyond column 140; the first line is a command to copy."""
+    return sum(line.lstrip().startswith("//") and len(line) > 140 for line in open(path).read().split("\n")[1:])
+
+
 SMALL = """data { int N; vector<lower=0>[N] y; real<lower=0> sd = 10; int<upper=5> shift = N; }
 prior { m ~ normal(shift, sd); s ~ inv_gamma(2, 2); }
 likelihood { for (i in 1:N) y[i] ~ normal(m, sqrt(s)); }
@@ -135,6 +140,8 @@ def main():
         wrong = differs(mine, draws(open(path + "_1.csv").read()))
         if not wrong and lines > MOST.get(model, 400):
             wrong = "%d lines, at most %d" % (lines, MOST[model])
+        if not wrong and wide_comments(text):
+            wrong = "%d comments of more than 140 columns" % wide_comments(text)
         failed += wrong is not None
         print("%-7s %s: %s" % ("FAILED" if wrong else "ok", model, wrong or "%d lines, %d draws" % (lines, len(mine))))
     failed += wrong_inputs(flags)

@@ -82,26 +82,44 @@ void put_ends(HmcBlock *m)
     launch(p, LAUNCH_ONCE, k);
 }
 
+// What the coordinates are: mu, log(tau), q of theta, which is standardised. Where they are several for one unknown, its name alone.
+static const char *coordinates_text(const HmcBlock *m)
+{
+    const char *all = "";
+    for (int i = 0; i < m->update->nblock; i++) {
+        const Ends *ends = &m->ends[i];
+        Loops l;
+        Expr *x = all_elements(m->update->block[i], &l);
+        const char *name = m->update->block[i]->name;
+        const bool as_it_is = m->tied[i].slope || ends->is_angle || is_free(ends) || ends->varies;
+        const char *one = m->centring[i].priors ? words(m->p, "q of %s", name)
+                          : as_it_is            ? name
+                                                : ex_quote(m->p->g->arena, line_transform(ends, LINE_INVERSE, x, x));
+        all = words(m->p, "%s%s%s", all, i ? ", " : "", one);
+    }
+    return all;
+}
+
 // From the variables to coordinates, where these are not those that the last trajectory ended in.
 void put_enter(HmcBlock *m)
 {
     Lower *p = m->p;
     note(p,
-         "Unconstrained coordinates of %s, in this order. kept_coordinate(q, value at q, x, fresh) is q where x is that value still: "
-         "a fresh coordinate would be rounded again",
-         m->update->description->subject);
+         "Unconstrained coordinates of (%s): (%s). kept_coordinate(q, value at q, x, fresh) is q where x is that value still: a fresh "
+         "coordinate would be rounded again",
+         m->update->description->subject, coordinates_text(m));
     const char *standardised = "";
     for (int i = 0; i < m->update->nblock; i++)
         if (m->centring[i].priors && !m->centring[i].root)
             standardised = words(p, "%s%s%s", standardised, *standardised ? ", " : "", m->update->block[i]->name);
     if (*standardised)
         note(p,
-             "%s = centre + scale*(q - (1 - c)*centre), scale = standard_scale(c, spread) = spread^c: q is the coordinate, centre and "
-             "spread the prior mean and sd. c, its non_centring, is %s; with 0 the value x is q itself, with 1 it is centre + "
-             "spread*q. from_standard(q, c, centre, scale) is x, "
-             "to_standard(x, c, centre, scale) is q. standard_chain(c, centre, spread, scale, x, &slope, &by_centre, &by_spread) is "
-             "the chain rule: the slope by x becomes that by q, the other two those by centre and spread; it returns log(scale)",
-             standardised, m->shares ? "found in warm-up (Papaspiliopoulos et al. 2007; Gorinova et al. 2020)" : "1");
+             "%s = x = centre + scale*(q - (1 - c)*centre), scale = standard_scale(c, spread) = spread^c, centre and spread the prior "
+             "mean and sd: q itself for c = 0, centre + spread*q for c = 1. c, its non_centring, is %s. from_standard(q, c, centre, scale) "
+             "is x, to_standard(x, c, centre, scale) is q. standard_chain(c, centre, spread, scale, x, &slope, &by_centre, &by_spread) "
+             "makes the slope by x that by q, the other two those by centre and spread, and returns log(scale)",
+             standardised,
+             m->shares ? "found in warm-up, which sets next_non_centring (Papaspiliopoulos et al. 2007; Gorinova et al. 2020)" : "1");
     Kernel *k = open_kernel(p, KERNEL_TEAM, words(p, "enter_%s", m->stem), "wide");
     k->places = true;
     put_offsets(m);

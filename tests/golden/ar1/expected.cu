@@ -1,6 +1,6 @@
 // model.gm, compiled by gmc.
 //
-// One sweep updates, in this order, each given all else but what is integrated out:
+// One sweep updates, in this order, each given all else:
 //   y[t]   ~ normal(mean, 1 / sqrt(precision))  impute_y  model.gm:6, if values are missing
 //   phi    ~ normal(mean, 1 / sqrt(precision))  draw_phi  model.gm:9 *
 //   s2^-1  ~ gamma(shape, rate)                 draw_s2   model.gm:10 *
@@ -10,33 +10,46 @@
 // In kernels `d` is the data, `s` the state of one chain, and `at` the place in the run, the key of its random numbers. Subscripts count
 // from 1 in comments, as in the model, and from 0 in the code. *s->x is a number, s->x[k] an element. Types: `wide` is double; `real` and
 // `solve` are, too, unless --precision makes them float on a GPU.
-// KERNEL_SCALAR, KERNEL_ONCE: one for each chain. KERNEL_TEAM and others: for each chain a team of threads, its lanes. LANES (j, n): j from
-// 0 to n - 1, shared out among lanes. ALONG: so, then all lanes wait for each other. ONE_LANE: by one, while the others wait. TEAM_BARRIER:
-// all wait for each other. STORE(a, x): one lane sets a to x. RESULT(x): x is what the kernel computes.
+// KERNEL_SCALAR, KERNEL_ONCE: one for each chain. KERNEL_TEAM, KERNEL_ON_REQUEST, others: for each chain a team of threads, its lanes.
+// KERNEL_PRIOR is KERNEL_TEAM for kernels of the log prior; KERNEL_FORWARD, KERNEL_ONCE for draws without data, on the host. LANES (j, n):
+// j from 0 to n - 1, shared out among lanes. ALONG: so, then all lanes wait for each other. ONE_LANE: by one, while the others wait.
+// TEAM_BARRIER: all wait for each other. STORE(a, x): one lane sets a to x. RESULT(x): x is what the kernel computes.
 // DRAW(y, k, LAW) draws y[k] from the law and stores it; TEAM_DRAW: by one lane. Laws: NORMAL(mean, precision); POWER_GAMMA(a, shape,
-// rate), by which y[k]^a ~ gamma(shape, rate).
-// stream(at, VAR_y, k): the random numbers of y[k]. VERIFY(x, ...) ends the run with a message if x is not finite; so does FAULT. LAUNCH
-// and its like run a kernel for the chains of `run`, over so many elements or terms. take_updates(run, u, n): n updates, from u on. Sums
-// over rows are expanded, (a - b)^2 = a^2 - 2 a b + b^2, into sums of data, `sum_` and `count_` of State, computed once. Of the work arrays
-// `nuts_` is the memory of NUTS, and `moves_` what the draws report of its trajectories. `slope_x` is the derivative of lp by x.
-// BY_COORDINATES, BY_UNKNOWNS: the places of lp with the log Jacobian and without it. What else is in capitals is a macro, explained in
-// kernels.h, or kernels_cpu.h for a CPU.
+// rate), by which y[k]^a ~ gamma(shape, rate). Of a normal law the log density has terms -precision/2 y^2 + h y: its conditional collects
+// these two.
+// stream(at, VAR_y, k): the random numbers of y[k]; normal_mean_sd(&g, ...) and its like draw by those of g. VERIFY(x, ...) ends the run
+// with a message if x is not finite; so does FAULT. UNLESS_KEPT(VAR_y, k): unless the run keeps y[k] as it is; GIVEN(run, y): the run gives
+// or keeps all of y. LAUNCH and its like run a kernel for the chains of `run`, over so many elements or terms. NUTS(run, density, stream,
+// memory, position, lp, gradient, report, ...) makes a transition of NUTS from `position`, in unconstrained coordinates, to its next draw.
+// It calls `density` for lp and gradient at each point; these five are fields of State. .coordinates, .room: how many numbers position and
+// memory have; .alone: no update comes between two transitions, so lp is known where one begins; GM_UNLESS_MISSING: unless missing values
+// are drawn; .marginal: auxiliaries are integrated out; .selection: the number of its selection; .accept: the mean acceptance that the step
+// size aims at; .depth: doublings of a trajectory at most; .jacobian: computes the log Jacobian and its gradient; .standardised: the field
+// that each effect's non-centring is written to. GM_FOR_DRAWS(f) makes gm_f, which calls f for every chain. GM_LOG_PRIOR and its like are
+// what a run may request. take_updates(run, u, n): n updates, from u on. Sums over rows are expanded, (a - b)^2 = a^2 - 2 a b + b^2, into
+// sums of data, `sum_` and `count_` of State, computed once. Work arrays of NUTS: `position_`, the coordinates; `gradient_`, that of lp by
+// them; `log_density_`, lp; `nuts_`, its memory; `moves_`, what the draws report of its trajectories. `slope_x` is the derivative of lp by
+// x, `current_x` is x. BY_COORDINATES, BY_UNKNOWNS: the places of lp with the log Jacobian and without it.
+// Tables number fields of Data and State from 1; their columns are the structs of model.h: a field's .role is what it is to the draws,
+// .extent_of the fields that are its extents, .where the line of its declaration. A selection is a set of unknowns for which warm-up tries
+// both methods: .coupled, whether NUTS draws it where nothing is measured; .latents, auxiliaries that NUTS leaves as they are; .machine,
+// its memory. What else is in capitals is a macro, explained in kernels.h, or kernels_cpu.h for a CPU.
 #include "gm.h"
 
 // ---- part 1: the model ----
 
-typedef struct Data {
+typedef struct Data {  // beside arrays: their extents
     long T;
     real *y;                                 // T
 } Data;
 
 enum { DATA_T = 1, DATA_y };  // fields of Data
 
-typedef struct State {  // of one chain
-    real *y;                                 // responses, missing values drawn, T
+typedef struct State {  // of one chain; sizes of work arrays are in the tables
+    real *y;                                 // responses, with missing values as they are drawn, T
     wide *phi, *s2;                          // unknowns
     wide *log_lik_y, *y_rep;                 // for the draws, T
-    wide *lprior_phi, *lprior_s2, *lprior_y; // terms of the log prior, each of the unknown in its name
+    wide *lprior_phi, *lprior_s2, *lprior_y; // terms of the log prior: of the unknown in its name; of a response, of its missing values
     wide *sum_y_y_before, *sum_y_before_squared, *sum_y_observed, *count_observed, *sum_y_before_observed, // sums
         *count_observed_2, *sum_y_before_centred_squared, *sum_y_before_centred, *sum_y_before_centred_y_centred,
         *sum_y_centred, *sum_y_centred_squared;
@@ -91,7 +104,7 @@ KERNEL_SCALAR(draw_s2) {
 
 // ---- part 3: Hamiltonian Monte Carlo: log density and gradient ----
 
-// Unconstrained coordinates of phi, s2, in this order. kept_coordinate(q, value at q, x, fresh) is q where x is that value still:
+// Unconstrained coordinates of (phi, s2): (phi, log(s2)). kept_coordinate(q, value at q, x, fresh) is q where x is that value still:
 //     a fresh coordinate would be rounded again
 KERNEL_TEAM(enter_phi_s2) {
     ONE_LANE s->position_phi_s2[0] = *s->phi;
@@ -107,7 +120,7 @@ KERNEL_TEAM(transform_phi_s2) {
 // (phi, s2): drawn jointly by Hamiltonian Monte Carlo     model.gm:9
 //   a trial in warm-up compares it with their Gibbs updates; it is taken if the unknown that mixes worst has clearly more effective draws
 //       for the same work by it
-//   the log density of phi, s2, but for constants; that of their coordinates has the log Jacobian besides
+//   the log density of phi, s2, of which the code leaves out constants; that of their coordinates has the log Jacobian besides
 //   log density += -log(2*pi())/2 - 1/2*phi^2
 //   log density += -3*log(s2) - (1/s2)
 //   log density += -log(2*pi())/2 - 1/2*log(s2) - 1/2*(y[t] - phi*y[t - 1])^2/s2   over t in 2:T
@@ -254,7 +267,7 @@ KERNEL_PRIOR(log_prior) {
     ONE_LANE *s->lprior_s2 = -3 * log(*s->s2) - 1 / *s->s2;
 }
 
-#ifndef __CUDACC_RTC__       // what follows runs on the host
+#ifndef __CUDACC_RTC__       // the host's: NVRTC, which compiles kernels alone, passes over it
 
 // phi from the law of its own statement
 KERNEL_FORWARD(forward_phi) {
@@ -295,37 +308,32 @@ KERNEL_FORWARD(forward_y) {
     }
 }
 
-static void density_of_phi_s2(GmRun *run)
-{
+static void density_of_phi_s2(GmRun *run) {
     LAUNCH_TEAM(transform_phi_s2, run, 1);
     LAUNCH_TEAM(density_phi_s2, run, 1);
 }
 
-static void jacobian_of_phi_s2(GmRun *run)
-{
+static void jacobian_of_phi_s2(GmRun *run) {
     LAUNCH_TEAM(jacobian_phi_s2, run, 1);
 }
 
-static void update_phi_s2_by_hmc(GmRun *run)
-{
+static void update_phi_s2_by_hmc(GmRun *run) {
     LAUNCH_TEAM(enter_phi_s2, run, 1);
     NUTS(run, density_of_phi_s2, VAR_phi, nuts_phi_s2, position_phi_s2, log_density_phi_s2, gradient_phi_s2, moves_phi,
          .name = "phi, s2", .coordinates = 2, .room = 352, .alone = GM_UNLESS_MISSING, .selection = 1, .accept = 0.8, .depth = 10, .jacobian = jacobian_of_phi_s2);
     LAUNCH_TEAM(transform_phi_s2, run, 1);
 }
 
-static void refresh(GmRun *run)      // after missing values were drawn
-{
+// After missing values were drawn.
+static void refresh(GmRun *run) {
     LAUNCH_SHARED_UNLESS_MISSING(sums_of_responses, run, d->T);
 }
 
-static void setup(GmRun *run)
-{
+static void setup(GmRun *run) {
     refresh(run);
 }
 
-static void derive(GmRun *run)
-{
+static void derive(GmRun *run) {
     if (run->requests & GM_LOG_PRIOR) {
         LAUNCH_TEAM(log_prior, run, 1);
     }
@@ -339,13 +347,12 @@ static void derive(GmRun *run)
 
 GM_FOR_DRAWS(derive)
 
-static void joint(GmRun *run)
-{
+static void joint(GmRun *run) {
     LAUNCH_TEAM(log_joint, run, d->T);
 }
 
-static void forward(GmRun *run)      // draws without data, each after what its law reads
-{
+// Draws without data, each after what its law reads.
+static void forward(GmRun *run) {
     if (!GIVEN(run, phi)) LAUNCH_ONCE(forward_phi, run);
     if (!GIVEN(run, s2)) LAUNCH_ONCE(forward_s2, run);
     LAUNCH_ONCE(forward_y, run);
@@ -393,8 +400,7 @@ static const GmField state_fields[] = {
     {.name = "moves_phi", .type = GM_WIDE, .role = GM_DIAGNOSTIC, .rank = 1, .offset = offsetof(State, moves_phi)},
 };
 
-static void data_shape(int field, const void *data, GmShape *shape)
-{
+static void data_shape(int field, const void *data, GmShape *shape) {
     const Data *const d = (const Data *)data;
     (void)d;
     switch (field) {
@@ -404,8 +410,7 @@ static void data_shape(int field, const void *data, GmShape *shape)
     }
 }
 
-static void state_shape(int field, const void *data, GmShape *shape)
-{
+static void state_shape(int field, const void *data, GmShape *shape) {
     const Data *const d = (const Data *)data;
     (void)d;
     switch (field) {
@@ -477,8 +482,7 @@ static const GmStatistic statistics[] = {
 // A selection: unknowns that are drawn by separate updates or together by HMC, and what that costs in multiply-adds.
 // [0] a sweep by separate updates, [1] the fixed cost of HMC, [2] each evaluation of its density.
 // From [3] on the same on a GPU, two numbers each: the time whatever the number of chains, and the work of a chain.
-static void cost_1(const void *data, double *cost)
-{
+static void cost_1(const void *data, double *cost) {
     const Data *const d = (const Data *)data;
     (void)d;
     cost[0] = 402;
@@ -509,8 +513,7 @@ enum { GM_DATA_FIELDS = 2, GM_STATE_FIELDS = 24, GM_UPDATES = 4 };  // how many
 
 // ---- part 6: the sweep ----
 
-#ifndef __CUDACC_RTC__       // it runs on the host, which launches kernels
-
+#ifndef __CUDACC_RTC__       // the host's, which launches kernels: NVRTC, which compiles these alone, passes over it
 static void update_phi(GmRun *run) { LAUNCH_ONCE(draw_phi, run); }
 static void update_s2(GmRun *run) { LAUNCH_ONCE(draw_s2, run); }
 
@@ -522,13 +525,11 @@ static const GmUpdate updates[] = {
     UPDATE_WITH_GRADIENTS("phi, s2", update_phi_s2_by_hmc, 1),
 };
 
-static void sweep(GmRun *run)
-{
+static void sweep(GmRun *run) {
     if (ANY_MISSING(run)) take_updates(run, updates, 1);      // missing y
     if (ANY_MISSING(run)) LAUNCH_TEAM(sums_of_responses, run, d->T);
     take_updates(run, &updates[1], 3);
 }
 
 GM_MODEL("ar1", "model.gm", MODEL_TABLES)      // what the runtime calls and reads; the tables define MODEL_TABLES
-
 #endif

@@ -1,8 +1,8 @@
 // model.gm, compiled by gmc.
 //
-// One sweep updates, in this order, each given all else but what is integrated out:
+// One sweep updates, in this order, each given all else:
 //   y[j]            ~ normal(mean, 1 / sqrt(precision))             impute_y             model.gm:6, if values are missing
-//   nu_tau^-1       ~ gamma(shape, rate)                            draw_nu_tau          model.gm:11 *
+//   nu_tau^-1       ~ gamma(shape, rate)                            draw_nu_tau          model.gm:11, an auxiliary *
 //   theta[j]        ~ normal(mean, 1 / sqrt(precision))             draw_theta           model.gm:14 *
 //   mu              ~ normal(mean, 1 / sqrt(precision))             draw_mu              model.gm:10 *
 //   tau^-2          ~ gamma(shape, rate)                            draw_tau             model.gm:11 *
@@ -14,40 +14,56 @@
 // In kernels `d` is the data, `s` the state of one chain, and `at` the place in the run, the key of its random numbers. Subscripts count
 // from 1 in comments, as in the model, and from 0 in the code. *s->x is a number, s->x[k] an element. Types: `wide` is double; `real` and
 // `solve` are, too, unless --precision makes them float on a GPU.
-// KERNEL: a thread for each element and chain. KERNEL_SCALAR, KERNEL_ONCE: one for each chain. KERNEL_TEAM and others: for each chain a
-// team of threads, its lanes. EACH (j, n): j from 0 to n - 1, shared out among threads. EACH_MISSING (j, DATA_y): places j of y without a
-// value. LANES (j, n): j from 0 to n - 1, shared out among lanes. ALONG: so, then all lanes wait for each other. SUM_ALONG (j, n, &a): as
-// ALONG, with all that lanes add to a; then every lane has this sum in its a. ONE_LANE: by one, while the others wait. TEAM_BARRIER: all
-// wait for each other. STORE(a, x): one lane sets a to x. RESULT(x): x is what the kernel computes.
+// KERNEL: a thread for each element and chain. KERNEL_SCALAR, KERNEL_ONCE: one for each chain. KERNEL_TEAM, KERNEL_ON_REQUEST, others: for
+// each chain a team of threads, its lanes. KERNEL_PRIOR is KERNEL_TEAM for kernels of the log prior; KERNEL_FORWARD, KERNEL_ONCE for draws
+// without data, on the host. EACH (j, n): j from 0 to n - 1, shared out among threads. EACH_MISSING (j, DATA_y): places j of y, row by row,
+// without a value. LANES (j, n): j from 0 to n - 1, shared out among lanes. ALONG: so, then all lanes wait for each other. SUM_ALONG (j, n,
+// &a): as ALONG, with all that lanes add to a; then every lane has this sum in its a. ONE_LANE: by one, while the others wait.
+// TEAM_BARRIER: all wait for each other. STORE(a, x): one lane sets a to x. RESULT(x): x is what the kernel computes.
 // DRAW(y, k, LAW) draws y[k] from the law and stores it; TEAM_DRAW: by one lane. Laws: NORMAL(mean, precision); NORMAL_WITHIN(h, precision,
-// ends), h = mean * precision; POWER_GAMMA(a, shape, rate), by which y[k]^a ~ gamma(shape, rate).
-// stream(at, VAR_y, k): the random numbers of y[k]. VERIFY(x, ...) ends the run with a message if x is not finite; so does FAULT.
-// times_log(n, l) is n*l; 0 if n or l is, even where the other is infinite, since 0*log(0) counts as 0. CHECKING: this is a run by --check.
-// RATIO(a, ...) is for such runs alone: a + ... is the log ratio, new value to old, that the joint density must have: of the law's density,
-// after a group move less the logs of its Jacobian and measure. LAUNCH and its like run a kernel for the chains of `run`, over so many
-// elements or terms. take_updates(run, u, n): n updates, from u on. Sums over rows are expanded, (a - b)^2 = a^2 - 2 a b + b^2, into sums
-// of data, `sum_` and `count_` of State, computed once. Of the work arrays `nuts_` is the memory of NUTS, and `moves_` what the draws
-// report of its trajectories. `slope_x` is the derivative of lp by x. BY_COORDINATES, BY_UNKNOWNS: the places of lp with the log Jacobian
-// and without it. What else is in capitals is a macro, explained in kernels.h, or kernels_cpu.h for a CPU.
+// lower, upper), h = mean * precision; POWER_GAMMA(a, shape, rate), by which y[k]^a ~ gamma(shape, rate). Of a normal law the log density
+// has terms -precision/2 y^2 + h y: its conditional collects these two. A group move changes several unknowns at once by one number, drawn
+// from its own law: by a factor, `scale_`, or an amount, `shift_`.
+// stream(at, VAR_y, k): the random numbers of y[k]; normal_mean_sd(&g, ...) and its like draw by those of g. VERIFY(x, ...) ends the run
+// with a message if x is not finite; so does FAULT. FAULT_AT(y, k, n, message) ends the run, too; in the message # stands for each of the n
+// subscripts k. UNLESS_KEPT(VAR_y, k): unless the run keeps y[k] as it is; GIVEN(run, y): the run gives or keeps all of y. times_log(n, l)
+// is n*l; 0 if n or l is, even where the other is infinite, since 0*log(0) counts as 0. CHECKING: this is a run by --check. RATIO(a, ...)
+// is for such runs alone: a + ... is the log ratio, new value to old, that the joint density must have: of the law's density, after a group
+// move less the logs of its Jacobian and measure. LAUNCH and its like run a kernel for the chains of `run`, over so many elements or terms.
+// LAUNCH_SHARED: once, what all chains share. NUTS(run, density, stream, memory, position, lp, gradient, report, ...) makes a transition of
+// NUTS from `position`, in unconstrained coordinates, to its next draw. It calls `density` for lp and gradient at each point; these five
+// are fields of State. .coordinates, .room: how many numbers position and memory have; .alone: no update comes between two transitions, so
+// lp is known where one begins; GM_UNLESS_MISSING: unless missing values are drawn; .marginal: auxiliaries are integrated out; .selection:
+// the number of its selection; .accept: the mean acceptance that the step size aims at; .depth: doublings of a trajectory at most;
+// .jacobian: computes the log Jacobian and its gradient; .standardised: the field that each effect's non-centring is written to.
+// GM_FOR_DRAWS(f) makes gm_f, which calls f for every chain. GM_LOG_PRIOR and its like are what a run may request. take_updates(run, u, n):
+// n updates, from u on. Sums over rows are expanded, (a - b)^2 = a^2 - 2 a b + b^2, into sums of data, `sum_` and `count_` of State,
+// computed once. Work arrays of NUTS: `position_`, the coordinates; `gradient_`, that of lp by them; `log_density_`, lp; `nuts_`, its
+// memory; `moves_`, what the draws report of its trajectories. `slope_x` is the derivative of lp by x, `current_x` is x. BY_COORDINATES,
+// BY_UNKNOWNS: the places of lp with the log Jacobian and without it.
+// Tables number fields of Data and State from 1; their columns are the structs of model.h: a field's .role is what it is to the draws,
+// .extent_of the fields that are its extents, .where the line of its declaration. A selection is a set of unknowns for which warm-up tries
+// both methods: .coupled, whether NUTS draws it where nothing is measured; .latents, auxiliaries that NUTS leaves as they are; .machine,
+// its memory. What else is in capitals is a macro, explained in kernels.h, or kernels_cpu.h for a CPU.
 #include "gm.h"
 
 // ---- part 1: the model ----
 
-typedef struct Data {
+typedef struct Data {  // beside arrays: their extents
     long J;
     real *y, *sigma;                         // J
 } Data;
 
 enum { DATA_J = 1, DATA_y, DATA_sigma };  // fields of Data
 
-typedef struct State {  // of one chain
-    real *y;                                 // responses, missing values drawn, J
+typedef struct State {  // of one chain; sizes of work arrays are in the tables
+    real *y;                                 // responses, with missing values as they are drawn, J
     wide *mu, *tau;                          // unknowns
     real *theta;                             // unknowns, J
     wide *nu_tau;                            // auxiliaries
     wide *scale_tau, *shift_mu_theta;        // of group moves
     wide *log_lik_y, *y_rep;                 // for the draws, J
-    wide *lprior_mu, *lprior_tau, *lprior_theta, *lprior_y; // terms of the log prior, each of the unknown in its name
+    wide *lprior_mu, *lprior_tau, *lprior_theta, *lprior_y; // terms of the log prior: of the unknown in its name; of a response, of its missing values
     wide *sum_inverse_sigma_squared;         // sums
     wide *position_mu_tau_theta, *gradient_mu_tau_theta, *log_density_mu_tau_theta, *nuts_mu_tau_theta, *moves_mu, // work arrays
         *non_centring_mu_tau_theta, *next_non_centring_mu_tau_theta, *centre_theta, *spread_theta, *scale_theta,
@@ -160,13 +176,13 @@ KERNEL_TEAM(add_shift_mu_theta) {
 
 // ---- part 3: Hamiltonian Monte Carlo: log density and gradient ----
 
-// Unconstrained coordinates of mu, tau, theta, in this order. kept_coordinate(q, value at q, x, fresh) is q where x is that value still:
-//     a fresh coordinate would be rounded again
-// theta = centre + scale*(q - (1 - c)*centre), scale = standard_scale(c, spread) = spread^c: q is the coordinate,
-//     centre and spread the prior mean and sd. c, its non_centring, is found in warm-up (Papaspiliopoulos et al. 2007;
-//     Gorinova et al. 2020); with 0 the value x is q itself, with 1 it is centre + spread*q. from_standard(q, c, centre, scale) is x,
-//     to_standard(x, c, centre, scale) is q. standard_chain(c, centre, spread, scale, x, &slope, &by_centre, &by_spread) is the chain rule:
-//     the slope by x becomes that by q, the other two those by centre and spread; it returns log(scale)
+// Unconstrained coordinates of (mu, tau, theta): (mu, log(tau), q of theta). kept_coordinate(q, value at q, x,
+//     fresh) is q where x is that value still: a fresh coordinate would be rounded again
+// theta = x = centre + scale*(q - (1 - c)*centre), scale = standard_scale(c, spread) = spread^c, centre and spread the prior mean and sd:
+//     q itself for c = 0, centre + spread*q for c = 1. c, its non_centring, is found in warm-up, which sets next_non_centring
+//     (Papaspiliopoulos et al. 2007; Gorinova et al. 2020). from_standard(q, c, centre, scale) is x, to_standard(x, c, centre,
+//     scale) is q. standard_chain(c, centre, spread, scale, x, &slope, &by_centre, &by_spread) makes the slope by x that by q,
+//     the other two those by centre and spread, and returns log(scale)
 KERNEL_TEAM(enter_mu_tau_theta) {
     ALONG (e, d->J + 2) s->non_centring_mu_tau_theta[e] = s->next_non_centring_mu_tau_theta[e];
     ONE_LANE s->position_mu_tau_theta[0] = *s->mu;
@@ -195,7 +211,7 @@ KERNEL_TEAM(transform_mu_tau_theta) {
 // (mu, tau, theta): drawn jointly by Hamiltonian Monte Carlo     model.gm:10
 //   a trial in warm-up compares it with their Gibbs updates; it is taken if the unknown that mixes worst has clearly more effective draws
 //       for the same work by it
-//   the log density of mu, tau, theta, but for constants; that of their coordinates has the log Jacobian besides
+//   the log density of mu, tau, theta, of which the code leaves out constants; that of their coordinates has the log Jacobian besides
 //   log density += -log(5) - log(2*pi())/2 - 0.02*mu^2
 //   log density += log(2/pi()) - log(5) - log1p(0.04*tau^2)
 //   log density += -log(2*pi())/2 - 1/2*(theta[j] - mu)^2/tau^2 - log(tau)   over j in 1:J
@@ -298,12 +314,12 @@ KERNEL_TEAM(sums_of_data) {
     ONE_LANE *s->sum_inverse_sigma_squared += total_inverse_sigma_squared;
 }
 
-// With --check the move starts from the identity
+// Before the move, in runs by --check: it starts from the identity
 KERNEL_TEAM(before_scale_tau) {
     ONE_LANE *s->scale_tau = 1;
 }
 
-// With --check the move starts from the identity
+// Before the move, in runs by --check: it starts from the identity
 KERNEL_TEAM(before_shift_mu_theta) {
     ONE_LANE *s->shift_mu_theta = 0;
 }
@@ -329,13 +345,13 @@ KERNEL_TEAM(jacobian_mu_tau_theta) {
 KERNEL_PRIOR(log_prior) {
     ONE_LANE *s->lprior_mu = -0.02 * square(*s->mu) - (log(5.0) + log(2 * GM_PI) / 2);
     ONE_LANE *s->lprior_tau = (log(2 / GM_PI) - log(5.0)) - log1p(0.04 * square(*s->tau));
-    wide lp3 = 0;
+    wide total_lprior_theta = 0;
     const wide inverse_tau_squared = 1 / square(*s->tau), log_tau = log(*s->tau);
-    SUM_ALONG (j, d->J, &lp3) lp3 += -0.5 * inverse_tau_squared * square(s->theta[j] - *s->mu) - log_tau - HALF_LOG_2PI;
-    ONE_LANE *s->lprior_theta = lp3;
+    SUM_ALONG (j, d->J, &total_lprior_theta) total_lprior_theta += -0.5 * inverse_tau_squared * square(s->theta[j] - *s->mu) - log_tau - HALF_LOG_2PI;
+    ONE_LANE *s->lprior_theta = total_lprior_theta;
 }
 
-#ifndef __CUDACC_RTC__       // what follows runs on the host
+#ifndef __CUDACC_RTC__       // the host's: NVRTC, which compiles kernels alone, passes over it
 
 // mu from the law of its own statement
 KERNEL_FORWARD(forward_mu) {
@@ -381,34 +397,29 @@ KERNEL_FORWARD(forward_y) {
     }
 }
 
-static void density_of_mu_tau_theta(GmRun *run)
-{
+static void density_of_mu_tau_theta(GmRun *run) {
     LAUNCH_TEAM(transform_mu_tau_theta, run, d->J);
     LAUNCH_TEAM(density_mu_tau_theta, run, d->J);
 }
 
-static void jacobian_of_mu_tau_theta(GmRun *run)
-{
+static void jacobian_of_mu_tau_theta(GmRun *run) {
     LAUNCH_TEAM(jacobian_mu_tau_theta, run, d->J);
 }
 
-static void update_mu_tau_theta_by_hmc(GmRun *run)
-{
+static void update_mu_tau_theta_by_hmc(GmRun *run) {
     LAUNCH_TEAM(enter_mu_tau_theta, run, d->J + 2 + d->J);
     NUTS(run, density_of_mu_tau_theta, VAR_mu, nuts_mu_tau_theta, position_mu_tau_theta, log_density_mu_tau_theta, gradient_mu_tau_theta, moves_mu,
          .name = "mu, tau, theta", .coordinates = d->J + 2, .room = 48 * d->J + 352, .alone = GM_UNLESS_MISSING, .marginal = 1, .selection = 1, .accept = 0.8, .depth = 10, .jacobian = jacobian_of_mu_tau_theta, .standardised = gm_of(next_non_centring_mu_tau_theta));
     LAUNCH_TEAM(transform_mu_tau_theta, run, d->J);
 }
 
-static void setup(GmRun *run)
-{
+static void setup(GmRun *run) {
     LAUNCH_SHARED(check_data, run, d->J);
     if (gm_found_fault(run)) return;
     LAUNCH_SHARED(sums_of_data, run, d->J);
 }
 
-static void derive(GmRun *run)
-{
+static void derive(GmRun *run) {
     if (run->requests & GM_LOG_PRIOR) {
         LAUNCH_TEAM(log_prior, run, d->J);
     }
@@ -422,13 +433,12 @@ static void derive(GmRun *run)
 
 GM_FOR_DRAWS(derive)
 
-static void joint(GmRun *run)
-{
+static void joint(GmRun *run) {
     LAUNCH_TEAM(log_joint, run, d->J);
 }
 
-static void forward(GmRun *run)      // draws without data, each after what its law reads
-{
+// Draws without data, each after what its law reads.
+static void forward(GmRun *run) {
     if (!GIVEN(run, mu)) LAUNCH_ONCE(forward_mu, run);
     if (!GIVEN(run, tau)) LAUNCH_ONCE(forward_tau, run);
     if (!GIVEN(run, theta)) LAUNCH_ONCE(forward_theta, run);
@@ -481,8 +491,7 @@ static const GmField state_fields[] = {
     {.name = "slope_spread_theta", .type = GM_WIDE, .role = GM_SUM, .rank = 1, .offset = offsetof(State, slope_spread_theta)},
 };
 
-static void data_shape(int field, const void *data, GmShape *shape)
-{
+static void data_shape(int field, const void *data, GmShape *shape) {
     const Data *const d = (const Data *)data;
     (void)d;
     switch (field) {
@@ -492,8 +501,7 @@ static void data_shape(int field, const void *data, GmShape *shape)
     }
 }
 
-static void state_shape(int field, const void *data, GmShape *shape)
-{
+static void state_shape(int field, const void *data, GmShape *shape) {
     const Data *const d = (const Data *)data;
     (void)d;
     switch (field) {
@@ -563,8 +571,7 @@ static const GmStatistic statistics[] = {
 // A selection: unknowns that are drawn by separate updates or together by HMC, and what that costs in multiply-adds.
 // [0] a sweep by separate updates, [1] the fixed cost of HMC, [2] each evaluation of its density.
 // From [3] on the same on a GPU, two numbers each: the time whatever the number of chains, and the work of a chain.
-static void cost_1(const void *data, double *cost)
-{
+static void cost_1(const void *data, double *cost) {
     const Data *const d = (const Data *)data;
     (void)d;
     cost[0] = (959 + 53.2 * (double)d->J);
@@ -595,23 +602,20 @@ enum { GM_DATA_FIELDS = 3, GM_STATE_FIELDS = 26, GM_UPDATES = 8 };  // how many
 
 // ---- part 6: the sweep ----
 
-#ifndef __CUDACC_RTC__       // it runs on the host, which launches kernels
-
+#ifndef __CUDACC_RTC__       // the host's, which launches kernels: NVRTC, which compiles these alone, passes over it
 static void update_missing_y(GmRun *run) { LAUNCH_MISSING(impute_y, run, DATA_y); }
 static void update_nu_tau(GmRun *run) { LAUNCH_ONCE(draw_nu_tau, run); }
 static void update_theta(GmRun *run) { LAUNCH(draw_theta, run, d->J); }
 static void update_mu(GmRun *run) { LAUNCH_TEAM(draw_mu, run, d->J); }
 static void update_tau(GmRun *run) { LAUNCH_TEAM(draw_tau, run, d->J); }
 
-static void update_scale_tau(GmRun *run)
-{
+static void update_scale_tau(GmRun *run) {
     if (run->checking) LAUNCH_TEAM(before_scale_tau, run, 1);
     LAUNCH_TEAM(draw_scale_tau, run, d->J);
     LAUNCH_TEAM(move_tau, run, d->J);
 }
 
-static void update_shift_mu_theta(GmRun *run)
-{
+static void update_shift_mu_theta(GmRun *run) {
     if (run->checking) LAUNCH_TEAM(before_shift_mu_theta, run, 1);
     LAUNCH_TEAM(draw_shift_mu_theta, run, d->J);
     LAUNCH_TEAM(add_shift_mu_theta, run, d->J);
@@ -629,12 +633,10 @@ static const GmUpdate updates[] = {
     UPDATE_WITH_GRADIENTS("mu, tau, theta", update_mu_tau_theta_by_hmc, 1),
 };
 
-static void sweep(GmRun *run)
-{
+static void sweep(GmRun *run) {
     if (ANY_MISSING(run)) take_updates(run, updates, 1);      // missing y
     take_updates(run, &updates[1], 7);
 }
 
 GM_MODEL("eight_schools", "model.gm", MODEL_TABLES)      // what the runtime calls and reads; the tables define MODEL_TABLES
-
 #endif

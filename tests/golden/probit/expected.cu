@@ -1,8 +1,8 @@
 // model.gm, compiled by gmc.
 //
-// One sweep updates, in this order, each given all else but what is integrated out:
+// One sweep updates, in this order, each given all else:
 //   y[i]           every value weighed by its density              impute_y            model.gm:7, if values are missing
-//   z_y[i]         ~ normal(mean, 1 / sqrt(precision)), truncated  draw_z_y            model.gm:14 *
+//   z_y[i]         ~ normal(mean, 1 / sqrt(precision)), truncated  draw_z_y            model.gm:14, an auxiliary *
 //   (alpha, beta)  ~ joint normal                                  collect_alpha_beta  model.gm:10 *
 // Where method selection prefers it, NUTS (Hoffman and Gelman 2014) takes the place of the updates marked *, which are then made in some sweeps only:
 //   (alpha, beta)  drawn jointly by Hamiltonian Monte Carlo  density_alpha_beta  model.gm:10, auxiliaries integrated out
@@ -10,29 +10,47 @@
 // In kernels `d` is the data, `s` the state of one chain, and `at` the place in the run, the key of its random numbers. Subscripts count
 // from 1 in comments, as in the model, and from 0 in the code. *s->x is a number, s->x[k] an element. Types: `wide` is double; `real` and
 // `solve` are, too, unless --precision makes them float on a GPU.
-// KERNEL: a thread for each element and chain. KERNEL_SCALAR, KERNEL_ONCE: one for each chain. KERNEL_TEAM and others: for each chain a
-// team of threads, its lanes. EACH_MISSING (j, DATA_y): places j of y without a value. LANES (j, n): j from 0 to n - 1, shared out among
-// lanes. ALONG: so, then all lanes wait for each other. SUM_ALONG (j, n, &a): as ALONG, with all that lanes add to a; then every lane has
-// this sum in its a. SUM_INTO (i, first, n, ...): rows from first on, shared out; PLACES (j, m): the places of a sum that are a lane's.
-// ONE_LANE: by one, while the others wait. TEAM_BARRIER: all wait for each other. STORE(a, x): one lane sets a to x. RESULT(x): x is what
-// the kernel computes.
-// DRAW(y, k, LAW) draws y[k] from the law and stores it; TEAM_DRAW: by one lane. NORMAL_WITHIN(h, precision, ends), h = mean * precision;
-// NORMAL_DENSE and its like, behind kernels that collect a precision J and a shift h, draw J^-1 h + L'^-1 noise: J = L L', noise standard
-// normal. `joint_`: the values of the block, before and after. NORMAL_DENSE(run, stream, name, n, J, h, x) draws x[n].
-// NORMAL_SPARSE(kernel, run, stream, name, k, h, x) draws x, number k, whose J the kernel lists. SPARSE_ADD(j, k, x) adds x to J[j, k] and
-// J[k, j]. ADD_TWICE(J, e, f, x) adds x at e and at f, an entry and its mirror image. ROW: for row k of a matrix, given its product with
-// the weights; what is returned times the row is added to a sum. row_weight_and(w, t): the weight is w, and t is added to a total.
-// stream(at, VAR_y, k): the random numbers of y[k]. VERIFY(x, ...) ends the run with a message if x is not finite; so does FAULT. CHECKING:
-// this is a run by --check. LAUNCH and its like run a kernel for the chains of `run`, over so many elements or terms. take_updates(run, u,
-// n): n updates, from u on. Sums over rows are expanded, (a - b)^2 = a^2 - 2 a b + b^2, into sums of data, `sum_` and `count_` of State,
-// computed once. Of the work arrays `nuts_` is the memory of NUTS, and `moves_` what the draws report of its trajectories. `slope_x` is the
-// derivative of lp by x. BY_COORDINATES, BY_UNKNOWNS: the places of lp with the log Jacobian and without it. What else is in capitals is a
-// macro, explained in kernels.h, or kernels_cpu.h for a CPU.
+// KERNEL: a thread for each element and chain. KERNEL_SCALAR, KERNEL_ONCE: one for each chain. KERNEL_TEAM, KERNEL_ON_REQUEST, others: for
+// each chain a team of threads, its lanes. KERNEL_PRIOR is KERNEL_TEAM for kernels of the log prior; KERNEL_FORWARD, KERNEL_ONCE for draws
+// without data, on the host. EACH_MISSING (j, DATA_y): places j of y, row by row, without a value. LANES (j, n): j from 0 to n - 1, shared
+// out among lanes. ALONG: so, then all lanes wait for each other. SUM_ALONG (j, n, &a): as ALONG, with all that lanes add to a; then every
+// lane has this sum in its a. LANES2 (i, n, j, m), ALONG2, SUM_ALONG2 (i, n, j, m, &a): so, over pairs. SUM_INTO (i, first, n, ...): rows
+// from first on, shared out; PLACES (j, m): the places of a sum that are a lane's. SUM_INTO1 (i, first, n, sums, m): iterations from first
+// on, all of which add to the m places of `sums`. ONE_LANE: by one, while the others wait. TEAM_BARRIER: all wait for each other. STORE(a,
+// x): one lane sets a to x. RESULT(x): x is what the kernel computes.
+// DRAW(y, k, LAW) draws y[k] from the law and stores it; TEAM_DRAW: by one lane. NORMAL_WITHIN(h, precision, lower, upper), h = mean *
+// precision; Of a normal law the log density has terms -precision/2 y^2 + h y: its conditional collects these two. NORMAL_DENSE and its
+// like, behind kernels that collect a precision J and a shift h, draw J^-1 h + L'^-1 noise: J = L L', noise standard normal. `joint_`: the
+// values of the block, before and after. NORMAL_DENSE(run, stream, name, n, J, h, x) draws x[n]. NORMAL_ROWS(run, stream, name, r, n, D, h,
+// R, t, M, x): x[n], J = D + R'R, with R't added to h, by the system M of its r < n rows. _SCALED: after the scale move of the kernel's
+// comment. NORMAL_SPARSE(kernel, run, stream, name, k, h, x) draws x, number k, whose J the kernel lists. SPARSE_ADD(j, k, x) adds x to
+// J[j, k] and J[k, j]. ADD_TWICE(J, e, f, x) adds x at e and at f, an entry and its mirror image. ROW: for row k of a matrix, given its
+// product with the weights; what is returned times the row is added to a sum. row_weight_and(w, t): the weight is w, and t is added to a
+// total.
+// stream(at, VAR_y, k): the random numbers of y[k]; normal_mean_sd(&g, ...) and its like draw by those of g. VERIFY(x, ...) ends the run
+// with a message if x is not finite; so does FAULT. UNLESS_KEPT(VAR_y, k): unless the run keeps y[k] as it is; GIVEN(run, y): the run gives
+// or keeps all of y. CHECKING: this is a run by --check. LAUNCH and its like run a kernel for the chains of `run`, over so many elements or
+// terms. LAUNCH_ROWS_AND(kernel, run, n, p, X, b, sums, total), _ONLY: for rows of X, with their products with b. LAUNCH_SHARED: once, what
+// all chains share. GRAM(run, n, p, a, X, out): a X'X; ROW_SUMS(run, n, p, X, w, out): X'w. NUTS(run, density, stream, memory, position,
+// lp, gradient, report, ...) makes a transition of NUTS from `position`, in unconstrained coordinates, to its next draw. It calls `density`
+// for lp and gradient at each point; these five are fields of State. .coordinates, .room: how many numbers position and memory have;
+// .alone: no update comes between two transitions, so lp is known where one begins; GM_UNLESS_MISSING: unless missing values are drawn;
+// .marginal: auxiliaries are integrated out; .selection: the number of its selection; .accept: the mean acceptance that the step size aims
+// at; .depth: doublings of a trajectory at most; .jacobian: computes the log Jacobian and its gradient; .standardised: the field that each
+// effect's non-centring is written to. GM_FOR_DRAWS(f) makes gm_f, which calls f for every chain. GM_LOG_PRIOR and its like are what a run
+// may request. take_updates(run, u, n): n updates, from u on. Sums over rows are expanded, (a - b)^2 = a^2 - 2 a b + b^2, into sums of
+// data, `sum_` and `count_` of State, computed once. Work arrays of NUTS: `position_`, the coordinates; `gradient_`, that of lp by them;
+// `log_density_`, lp; `nuts_`, its memory; `moves_`, what the draws report of its trajectories. `slope_x` is the derivative of lp by x,
+// `current_x` is x. BY_COORDINATES, BY_UNKNOWNS: the places of lp with the log Jacobian and without it.
+// Tables number fields of Data and State from 1; their columns are the structs of model.h: a field's .role is what it is to the draws,
+// .extent_of the fields that are its extents, .where the line of its declaration. A selection is a set of unknowns for which warm-up tries
+// both methods: .coupled, whether NUTS draws it where nothing is measured; .latents, auxiliaries that NUTS leaves as they are; .machine,
+// its memory. What else is in capitals is a macro, explained in kernels.h, or kernels_cpu.h for a CPU.
 #include "gm.h"
 
 // ---- part 1: the model ----
 
-typedef struct Data {
+typedef struct Data {  // beside arrays: their extents
     long N, p;
     real *X;                                 // N x p
     int *y;                                  // N
@@ -40,14 +58,14 @@ typedef struct Data {
 
 enum { DATA_N = 1, DATA_p, DATA_X, DATA_y };  // fields of Data
 
-typedef struct State {  // of one chain
-    int *y;                                  // responses, missing values drawn, N
+typedef struct State {  // of one chain; sizes of work arrays are in the tables
+    int *y;                                  // responses, with missing values as they are drawn, N
     wide *alpha;                             // unknowns
     wide *beta;                              // unknowns, p
     real *z_y;                               // auxiliaries, N
     wide *log_lik_y;                         // for the draws, N
     int *y_rep;                              // for the draws, N
-    wide *lprior_alpha, *lprior_beta, *lprior_y; // terms of the log prior, each of the unknown in its name
+    wide *lprior_alpha, *lprior_beta, *lprior_y; // terms of the log prior: of the unknown in its name; of a response, of its missing values
     wide *sum_X_by_column;                   // sums, p
     wide *sum_X_X;                           // sums, p x p
     wide *rows_beta;                         // sums of rows of X times weights
@@ -170,7 +188,7 @@ KERNEL_TEAM(rescale_z_y) {
 
 // ---- part 3: Hamiltonian Monte Carlo: log density and gradient ----
 
-// Unconstrained coordinates of alpha, beta, in this order. kept_coordinate(q, value at q, x, fresh) is q where x is that value still:
+// Unconstrained coordinates of (alpha, beta): (alpha, beta). kept_coordinate(q, value at q, x, fresh) is q where x is that value still:
 //     a fresh coordinate would be rounded again
 KERNEL_TEAM(enter_alpha_beta) {
     ONE_LANE s->position_alpha_beta[0] = *s->alpha;
@@ -186,7 +204,7 @@ KERNEL_TEAM(transform_alpha_beta) {
 // (alpha, beta): drawn jointly by Hamiltonian Monte Carlo     model.gm:10
 //   a trial in warm-up compares it with their Gibbs updates; it is taken if the unknown that mixes worst has clearly more effective draws
 //       for the same work by it
-//   the log density of alpha, beta, but for constants; that of their coordinates has the log Jacobian besides
+//   the log density of alpha, beta, of which the code leaves out constants; that of their coordinates has the log Jacobian besides
 //   log density += -log(5) - log(2*pi())/2 - 0.02*alpha^2
 //   log density += -log(5/2) - log(2*pi())/2 - 0.08*beta[j]^2   over j in 1:p
 //   log density += y[i]*log_Phi(alpha + sum(j in 1:p, beta[j]*X[i, j])) + log_Phi(-alpha - sum(j in 1:p, beta[j]*X[i, j]))*(1 - y[i])
@@ -312,12 +330,12 @@ KERNEL_TEAM(place_alpha_beta) {
 // The log prior, one term for each unknown, in runs that request it.
 KERNEL_PRIOR(log_prior) {
     ONE_LANE *s->lprior_alpha = -0.02 * square(*s->alpha) - (log(5.0) + log(2 * GM_PI) / 2);
-    wide lp2 = 0;
-    SUM_ALONG (j, d->p, &lp2) lp2 += -0.08 * square(s->beta[j]) - (log(2.5) + HALF_LOG_2PI);
-    ONE_LANE *s->lprior_beta = lp2;
+    wide total_lprior_beta = 0;
+    SUM_ALONG (j, d->p, &total_lprior_beta) total_lprior_beta += -0.08 * square(s->beta[j]) - (log(2.5) + HALF_LOG_2PI);
+    ONE_LANE *s->lprior_beta = total_lprior_beta;
 }
 
-#ifndef __CUDACC_RTC__       // what follows runs on the host
+#ifndef __CUDACC_RTC__       // the host's: NVRTC, which compiles kernels alone, passes over it
 
 // alpha from the law of its own statement
 KERNEL_FORWARD(forward_alpha) {
@@ -357,29 +375,25 @@ KERNEL_FORWARD(forward_y) {
 }
 
 // Bytes of the rows that a row pass reads.
-static double row_bytes(const GmRun *run)
-{
+static double row_bytes(const GmRun *run) {
     const Data *const d = (const Data *)run->data;
     return (double)sizeof(real) * d->N * d->p;
 }
 
 // Their columns.
-static long row_width(const void *data)
-{
+static long row_width(const void *data) {
     const Data *const d = (const Data *)data;
     (void)d;
     return d->p;
 }
 
 // Whether there are fewer rows than coefficients, or rows are listed one by one.
-static int few_alpha(const GmRun *run)
-{
+static int few_alpha(const GmRun *run) {
     const Data *const d = (const Data *)run->data;
     return FEW_ROWS(1, d->N, d->p + 1);
 }
 
-static void density_of_alpha_beta(GmRun *run)
-{
+static void density_of_alpha_beta(GmRun *run) {
     LAUNCH_TEAM(transform_alpha_beta, run, d->p);
     LAUNCH_ROWS_ONLY(predict_X_beta, run, d->N, d->p, d->X, beta);
     LAUNCH_TEAM(density_alpha_beta, run, d->p + d->N);
@@ -387,16 +401,14 @@ static void density_of_alpha_beta(GmRun *run)
     LAUNCH_TEAM(gradient_alpha_beta, run, d->p);
 }
 
-static void update_alpha_beta_by_hmc(GmRun *run)
-{
+static void update_alpha_beta_by_hmc(GmRun *run) {
     LAUNCH_TEAM(enter_alpha_beta, run, d->p);
     NUTS(run, density_of_alpha_beta, VAR_alpha, nuts_alpha_beta, position_alpha_beta, log_density_alpha_beta, gradient_alpha_beta, moves_alpha,
          .name = "alpha, beta", .coordinates = d->p + 1, .room = 48 * d->p + 304, .alone = GM_UNLESS_MISSING, .marginal = 1, .selection = 1, .accept = 0.8, .depth = 10);
     LAUNCH_TEAM(transform_alpha_beta, run, d->p);
 }
 
-static void setup(GmRun *run)
-{
+static void setup(GmRun *run) {
     LAUNCH_SHARED(check_data, run, d->N);
     LIST_ROWS(list_rows_alpha_beta, run, "alpha, beta", 1, d->p + 1, 0);
     LAUNCH_SHARED(sums_of_data, run, (long)d->N * d->p);
@@ -405,8 +417,7 @@ static void setup(GmRun *run)
     }
 }
 
-static void derive(GmRun *run)
-{
+static void derive(GmRun *run) {
     if (run->requests & GM_LOG_PRIOR) {
         LAUNCH_TEAM(log_prior, run, d->p);
     }
@@ -422,14 +433,13 @@ static void derive(GmRun *run)
 
 GM_FOR_DRAWS(derive)
 
-static void joint(GmRun *run)
-{
+static void joint(GmRun *run) {
     LAUNCH_ROWS_ONLY(predict_X_beta, run, d->N, d->p, d->X, beta);
     LAUNCH_TEAM(log_joint, run, d->p + d->N);
 }
 
-static void forward(GmRun *run)      // draws without data, each after what its law reads
-{
+// Draws without data, each after what its law reads.
+static void forward(GmRun *run) {
     if (!GIVEN(run, alpha)) LAUNCH_ONCE(forward_alpha, run);
     if (!GIVEN(run, beta)) LAUNCH_ONCE(forward_beta, run);
     LAUNCH_ROWS_ONLY(predict_X_beta, run, d->N, d->p, d->X, beta);
@@ -487,8 +497,7 @@ static const GmField state_fields[] = {
     {.name = "X_beta", .type = GM_REAL, .role = GM_SUM, .rank = 1, .offset = offsetof(State, X_beta)},
 };
 
-static void data_shape(int field, const void *data, GmShape *shape)
-{
+static void data_shape(int field, const void *data, GmShape *shape) {
     const Data *const d = (const Data *)data;
     (void)d;
     switch (field) {
@@ -502,8 +511,7 @@ static void data_shape(int field, const void *data, GmShape *shape)
     }
 }
 
-static void state_shape(int field, const void *data, GmShape *shape)
-{
+static void state_shape(int field, const void *data, GmShape *shape) {
     const Data *const d = (const Data *)data;
     (void)d;
     switch (field) {
@@ -594,8 +602,7 @@ static const GmStatistic statistics[] = {
 // A selection: unknowns that are drawn by separate updates or together by HMC, and what that costs in multiply-adds.
 // [0] a sweep by separate updates, [1] the fixed cost of HMC, [2] each evaluation of its density.
 // From [3] on the same on a GPU, two numbers each: the time whatever the number of chains, and the work of a chain.
-static void cost_1(const void *data, double *cost)
-{
+static void cost_1(const void *data, double *cost) {
     const Data *const d = (const Data *)data;
     (void)d;
     cost[0] = (334 + 79.8 * (double)d->N + 31.4 * (double)d->p + 0.32 * (double)d->N * (double)d->p + 0.4 * (double)d->p * (double)d->p + 1.6 * (double)d->p * (double)d->p * (double)(long)(d->p <= 12) + 0.05 * (1 + (double)d->p) * (1 + (double)d->p) * (1 + (double)d->p) + 4000 * (double)(long)(12 <= d->p));
@@ -629,17 +636,14 @@ enum { GM_DATA_FIELDS = 4, GM_STATE_FIELDS = 28, GM_UPDATES = 4 };  // how many
 
 // ---- part 6: the sweep ----
 
-#ifndef __CUDACC_RTC__       // it runs on the host, which launches kernels
-
+#ifndef __CUDACC_RTC__       // the host's, which launches kernels: NVRTC, which compiles these alone, passes over it
 static void update_missing_y(GmRun *run) { LAUNCH_MISSING(impute_y, run, DATA_y); }
 
-static void update_z_y(GmRun *run)
-{
+static void update_z_y(GmRun *run) {
     LAUNCH_ROWS_AND(draw_z_y, run, d->N, d->p, d->X, beta, rows_beta, scale_of_z_y);
 }
 
-static void update_alpha_beta(GmRun *run)
-{
+static void update_alpha_beta(GmRun *run) {
     if (LISTED(1)) {
         NORMAL_SPARSE_SCALED(list_rows_alpha_beta, run, VAR_alpha, "alpha", 1, shift_alpha_beta, joint_alpha_beta, scale_of_z_y);
     } else if (few_alpha(run)) {
@@ -661,12 +665,10 @@ static const GmUpdate updates[] = {
     UPDATE_WITH_GRADIENTS("alpha, beta", update_alpha_beta_by_hmc, 1),
 };
 
-static void sweep(GmRun *run)
-{
+static void sweep(GmRun *run) {
     if (ANY_MISSING(run)) take_updates(run, updates, 1);      // missing y
     take_updates(run, &updates[1], 3);
 }
 
 GM_MODEL("probit", "model.gm", MODEL_TABLES)      // what the runtime calls and reads; the tables define MODEL_TABLES
-
 #endif

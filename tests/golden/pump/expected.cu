@@ -1,6 +1,6 @@
 // model.gm, compiled by gmc.
 //
-// One sweep updates, in this order, each given all else but what is integrated out:
+// One sweep updates, in this order, each given all else:
 //   y[i]      ~ poisson(t[i]*theta[i])  impute_y      model.gm:7, if values are missing
 //   b         ~ gamma(shape, rate)      draw_b        model.gm:10 *
 //   theta[i]  ~ gamma(shape, rate)      draw_theta    model.gm:11 *
@@ -11,26 +11,40 @@
 // In kernels `d` is the data, `s` the state of one chain, and `at` the place in the run, the key of its random numbers. Subscripts count
 // from 1 in comments, as in the model, and from 0 in the code. *s->x is a number, s->x[k] an element. Types: `wide` is double; `real` and
 // `solve` are, too, unless --precision makes them float on a GPU.
-// KERNEL: a thread for each element and chain. KERNEL_TEAM and others: for each chain a team of threads, its lanes. EACH (j, n): j from 0
-// to n - 1, shared out among threads. EACH_MISSING (j, DATA_y): places j of y without a value. LANES (j, n): j from 0 to n - 1, shared out
-// among lanes. ALONG: so, then all lanes wait for each other. SUM_ALONG (j, n, &a): as ALONG, with all that lanes add to a; then every lane
-// has this sum in its a. ONE_LANE: by one, while the others wait. TEAM_BARRIER: all wait for each other. STORE(a, x): one lane sets a to x.
-// RESULT(x): x is what the kernel computes.
+// KERNEL: a thread for each element and chain. KERNEL_TEAM, KERNEL_ON_REQUEST, others: for each chain a team of threads, its lanes.
+// KERNEL_PRIOR is KERNEL_TEAM for kernels of the log prior; KERNEL_FORWARD, KERNEL_ONCE for draws without data, on the host. EACH (j, n): j
+// from 0 to n - 1, shared out among threads. EACH_MISSING (j, DATA_y): places j of y, row by row, without a value. LANES (j, n): j from 0
+// to n - 1, shared out among lanes. ALONG: so, then all lanes wait for each other. SUM_ALONG (j, n, &a): as ALONG, with all that lanes add
+// to a; then every lane has this sum in its a. ONE_LANE: by one, while the others wait. TEAM_BARRIER: all wait for each other. STORE(a, x):
+// one lane sets a to x. RESULT(x): x is what the kernel computes.
 // DRAW(y, k, LAW) draws y[k] from the law and stores it; TEAM_DRAW: by one lane. POWER_GAMMA(a, shape, rate), by which y[k]^a ~
-// gamma(shape, rate).
-// stream(at, VAR_y, k): the random numbers of y[k]. VERIFY(x, ...) ends the run with a message if x is not finite; so does FAULT.
-// times_log(n, l) is n*l; 0 if n or l is, even where the other is infinite, since 0*log(0) counts as 0. CHECKING: this is a run by --check.
-// RATIO(a, ...) is for such runs alone: a + ... is the log ratio, new value to old, that the joint density must have: of the law's density,
-// after a group move less the logs of its Jacobian and measure. LAUNCH and its like run a kernel for the chains of `run`, over so many
-// elements or terms. take_updates(run, u, n): n updates, from u on. Sums over rows are expanded, (a - b)^2 = a^2 - 2 a b + b^2, into sums
-// of data, `sum_` and `count_` of State, computed once. Of the work arrays `nuts_` is the memory of NUTS, and `moves_` what the draws
-// report of its trajectories. `slope_x` is the derivative of lp by x. BY_COORDINATES, BY_UNKNOWNS: the places of lp with the log Jacobian
-// and without it. What else is in capitals is a macro, explained in kernels.h, or kernels_cpu.h for a CPU.
+// gamma(shape, rate). POWER_GIG(a, order, psi, chi), by which y[k]^a is generalised inverse Gaussian. A group move changes several unknowns
+// at once by one number, drawn from its own law: by a factor, `scale_`, or an amount, `shift_`.
+// stream(at, VAR_y, k): the random numbers of y[k]; normal_mean_sd(&g, ...) and its like draw by those of g. VERIFY(x, ...) ends the run
+// with a message if x is not finite; so does FAULT. UNLESS_KEPT(VAR_y, k): unless the run keeps y[k] as it is; GIVEN(run, y): the run gives
+// or keeps all of y. times_log(n, l) is n*l; 0 if n or l is, even where the other is infinite, since 0*log(0) counts as 0. CHECKING: this
+// is a run by --check. RATIO(a, ...) is for such runs alone: a + ... is the log ratio, new value to old, that the joint density must have:
+// of the law's density, after a group move less the logs of its Jacobian and measure. LAUNCH and its like run a kernel for the chains of
+// `run`, over so many elements or terms. LAUNCH_SHARED: once, what all chains share. NUTS(run, density, stream, memory, position, lp,
+// gradient, report, ...) makes a transition of NUTS from `position`, in unconstrained coordinates, to its next draw. It calls `density` for
+// lp and gradient at each point; these five are fields of State. .coordinates, .room: how many numbers position and memory have; .alone: no
+// update comes between two transitions, so lp is known where one begins; GM_UNLESS_MISSING: unless missing values are drawn; .marginal:
+// auxiliaries are integrated out; .selection: the number of its selection; .accept: the mean acceptance that the step size aims at; .depth:
+// doublings of a trajectory at most; .jacobian: computes the log Jacobian and its gradient; .standardised: the field that each effect's
+// non-centring is written to. GM_FOR_DRAWS(f) makes gm_f, which calls f for every chain. GM_LOG_PRIOR and its like are what a run may
+// request. take_updates(run, u, n): n updates, from u on. Sums over rows are expanded, (a - b)^2 = a^2 - 2 a b + b^2, into sums of data,
+// `sum_` and `count_` of State, computed once. Work arrays of NUTS: `position_`, the coordinates; `gradient_`, that of lp by them;
+// `log_density_`, lp; `nuts_`, its memory; `moves_`, what the draws report of its trajectories. `slope_x` is the derivative of lp by x,
+// `current_x` is x. BY_COORDINATES, BY_UNKNOWNS: the places of lp with the log Jacobian and without it.
+// Tables number fields of Data and State from 1; their columns are the structs of model.h: a field's .role is what it is to the draws,
+// .extent_of the fields that are its extents, .where the line of its declaration. A selection is a set of unknowns for which warm-up tries
+// both methods: .coupled, whether NUTS draws it where nothing is measured; .latents, auxiliaries that NUTS leaves as they are; .machine,
+// its memory. What else is in capitals is a macro, explained in kernels.h, or kernels_cpu.h for a CPU.
 #include "gm.h"
 
 // ---- part 1: the model ----
 
-typedef struct Data {
+typedef struct Data {  // beside arrays: their extents
     long N;
     real *t;                                 // N
     int *y;                                  // N
@@ -38,14 +52,14 @@ typedef struct Data {
 
 enum { DATA_N = 1, DATA_t, DATA_y };  // fields of Data
 
-typedef struct State {  // of one chain
-    int *y;                                  // responses, missing values drawn, N
+typedef struct State {  // of one chain; sizes of work arrays are in the tables
+    int *y;                                  // responses, with missing values as they are drawn, N
     wide *b;                                 // unknowns
     wide *theta;                             // unknowns, N
     wide *scale_b;                           // of group moves
     wide *log_lik_y;                         // for the draws, N
     int *y_rep;                              // for the draws, N
-    wide *lprior_b, *lprior_theta, *lprior_y; // terms of the log prior, each of the unknown in its name
+    wide *lprior_b, *lprior_theta, *lprior_y; // terms of the log prior: of the unknown in its name; of a response, of its missing values
     wide *sum_y;                             // sums
     wide *position_b_theta, *gradient_b_theta, *log_density_b_theta, *nuts_b_theta, *moves_b; // work arrays
 } State;
@@ -108,8 +122,8 @@ KERNEL_TEAM(move_b) {
 
 // ---- part 3: Hamiltonian Monte Carlo: log density and gradient ----
 
-// Unconstrained coordinates of b, theta, in this order. kept_coordinate(q, value at q, x, fresh) is q where x is that value still:
-//     a fresh coordinate would be rounded again
+// Unconstrained coordinates of (b, theta): (log(b), log(theta[i])). kept_coordinate(q, value at q, x,
+//     fresh) is q where x is that value still: a fresh coordinate would be rounded again
 KERNEL_TEAM(enter_b_theta) {
     ONE_LANE s->position_b_theta[0] = kept_coordinate(s->position_b_theta[0], exp(s->position_b_theta[0]), *s->b, log(*s->b));
     LANES (i, d->N) s->position_b_theta[i + 1] = kept_coordinate(s->position_b_theta[i + 1], exp(s->position_b_theta[i + 1]), s->theta[i], log(s->theta[i]));
@@ -124,7 +138,7 @@ KERNEL_TEAM(transform_b_theta) {
 // (b, theta): drawn jointly by Hamiltonian Monte Carlo     model.gm:10
 //   a trial in warm-up compares it with their Gibbs updates; it is taken if the unknown that mixes worst has clearly more effective draws
 //       for the same work by it
-//   the log density of b, theta, but for constants; that of their coordinates has the log Jacobian besides
+//   the log density of b, theta, of which the code leaves out constants; that of their coordinates has the log Jacobian besides
 //   log density += -lgamma(1/10) - b - 9/10*log(b)
 //   log density += 9/5*log(b) + 4/5*log(theta[i]) - lgamma(9/5) - b*theta[i]   over i in 1:N
 //   log density += y[i]*(log(t[i]) + log(theta[i])) - t[i]*theta[i] - lgamma(1 + y[i])   over i in 1:N
@@ -210,7 +224,7 @@ KERNEL_TEAM(sums_of_responses) {
     ONE_LANE *s->sum_y += total_y;
 }
 
-// With --check the move starts from the identity
+// Before the move, in runs by --check: it starts from the identity
 KERNEL_TEAM(before_scale_b) {
     ONE_LANE *s->scale_b = 1;
 }
@@ -233,13 +247,13 @@ KERNEL_TEAM(jacobian_b_theta) {
 // The log prior, one term for each unknown, in runs that request it.
 KERNEL_PRIOR(log_prior) {
     ONE_LANE *s->lprior_b = -*s->b - 0.9 * log(*s->b) - 2.2527126517342055 /* lgamma(1/10) */;
-    wide lp2 = 0;
+    wide total_lprior_theta = 0;
     const wide log_b = log(*s->b);
-    SUM_ALONG (i, d->N, &lp2) lp2 += 1.8 * log_b + 0.8 * log(s->theta[i]) - *s->b * s->theta[i] + 0.07108387291437215 /* -lgamma(9/5) */;
-    ONE_LANE *s->lprior_theta = lp2;
+    SUM_ALONG (i, d->N, &total_lprior_theta) total_lprior_theta += 1.8 * log_b + 0.8 * log(s->theta[i]) - *s->b * s->theta[i] + 0.07108387291437215 /* -lgamma(9/5) */;
+    ONE_LANE *s->lprior_theta = total_lprior_theta;
 }
 
-#ifndef __CUDACC_RTC__       // what follows runs on the host
+#ifndef __CUDACC_RTC__       // the host's: NVRTC, which compiles kernels alone, passes over it
 
 // b from the law of its own statement
 KERNEL_FORWARD(forward_b) {
@@ -276,38 +290,33 @@ KERNEL_FORWARD(forward_y) {
     }
 }
 
-static void density_of_b_theta(GmRun *run)
-{
+static void density_of_b_theta(GmRun *run) {
     LAUNCH_TEAM(transform_b_theta, run, d->N);
     LAUNCH_TEAM(density_b_theta, run, d->N);
 }
 
-static void jacobian_of_b_theta(GmRun *run)
-{
+static void jacobian_of_b_theta(GmRun *run) {
     LAUNCH_TEAM(jacobian_b_theta, run, d->N);
 }
 
-static void update_b_theta_by_hmc(GmRun *run)
-{
+static void update_b_theta_by_hmc(GmRun *run) {
     LAUNCH_TEAM(enter_b_theta, run, d->N);
     NUTS(run, density_of_b_theta, VAR_b, nuts_b_theta, position_b_theta, log_density_b_theta, gradient_b_theta, moves_b,
          .name = "b, theta", .coordinates = d->N + 1, .room = 48 * d->N + 304, .alone = GM_UNLESS_MISSING, .selection = 1, .accept = 0.8, .depth = 10, .jacobian = jacobian_of_b_theta);
     LAUNCH_TEAM(transform_b_theta, run, d->N);
 }
 
-static void refresh(GmRun *run)      // after missing values were drawn
-{
+// After missing values were drawn.
+static void refresh(GmRun *run) {
     LAUNCH_SHARED_UNLESS_MISSING(sums_of_responses, run, d->N);
 }
 
-static void setup(GmRun *run)
-{
+static void setup(GmRun *run) {
     LAUNCH_SHARED(check_data, run, d->N);
     refresh(run);
 }
 
-static void derive(GmRun *run)
-{
+static void derive(GmRun *run) {
     if (run->requests & GM_LOG_PRIOR) {
         LAUNCH_TEAM(log_prior, run, d->N);
     }
@@ -321,13 +330,12 @@ static void derive(GmRun *run)
 
 GM_FOR_DRAWS(derive)
 
-static void joint(GmRun *run)
-{
+static void joint(GmRun *run) {
     LAUNCH_TEAM(log_joint, run, d->N);
 }
 
-static void forward(GmRun *run)      // draws without data, each after what its law reads
-{
+// Draws without data, each after what its law reads.
+static void forward(GmRun *run) {
     if (!GIVEN(run, b)) LAUNCH_ONCE(forward_b, run);
     if (!GIVEN(run, theta)) LAUNCH_ONCE(forward_theta, run);
     LAUNCH_ONCE(forward_y, run);
@@ -366,8 +374,7 @@ static const GmField state_fields[] = {
     {.name = "moves_b", .type = GM_WIDE, .role = GM_DIAGNOSTIC, .rank = 1, .offset = offsetof(State, moves_b)},
 };
 
-static void data_shape(int field, const void *data, GmShape *shape)
-{
+static void data_shape(int field, const void *data, GmShape *shape) {
     const Data *const d = (const Data *)data;
     (void)d;
     switch (field) {
@@ -377,8 +384,7 @@ static void data_shape(int field, const void *data, GmShape *shape)
     }
 }
 
-static void state_shape(int field, const void *data, GmShape *shape)
-{
+static void state_shape(int field, const void *data, GmShape *shape) {
     const Data *const d = (const Data *)data;
     (void)d;
     switch (field) {
@@ -438,8 +444,7 @@ static const GmStatistic statistics[] = {
 // A selection: unknowns that are drawn by separate updates or together by HMC, and what that costs in multiply-adds.
 // [0] a sweep by separate updates, [1] the fixed cost of HMC, [2] each evaluation of its density.
 // From [3] on the same on a GPU, two numbers each: the time whatever the number of chains, and the work of a chain.
-static void cost_1(const void *data, double *cost)
-{
+static void cost_1(const void *data, double *cost) {
     const Data *const d = (const Data *)data;
     (void)d;
     cost[0] = (659 + 164.6 * (double)d->N);
@@ -470,14 +475,12 @@ enum { GM_DATA_FIELDS = 3, GM_STATE_FIELDS = 15, GM_UPDATES = 5 };  // how many
 
 // ---- part 6: the sweep ----
 
-#ifndef __CUDACC_RTC__       // it runs on the host, which launches kernels
-
+#ifndef __CUDACC_RTC__       // the host's, which launches kernels: NVRTC, which compiles these alone, passes over it
 static void update_missing_y(GmRun *run) { LAUNCH_MISSING(impute_y, run, DATA_y); }
 static void update_b(GmRun *run) { LAUNCH_TEAM(draw_b, run, d->N); }
 static void update_theta(GmRun *run) { LAUNCH(draw_theta, run, d->N); }
 
-static void update_scale_b(GmRun *run)
-{
+static void update_scale_b(GmRun *run) {
     if (run->checking) LAUNCH_TEAM(before_scale_b, run, 1);
     LAUNCH_TEAM(draw_scale_b, run, d->N);
     LAUNCH_TEAM(move_b, run, d->N);
@@ -492,13 +495,11 @@ static const GmUpdate updates[] = {
     UPDATE_WITH_GRADIENTS("b, theta", update_b_theta_by_hmc, 1),
 };
 
-static void sweep(GmRun *run)
-{
+static void sweep(GmRun *run) {
     if (ANY_MISSING(run)) take_updates(run, updates, 1);      // missing y
     if (ANY_MISSING(run)) LAUNCH_TEAM(sums_of_responses, run, d->N);
     take_updates(run, &updates[1], 4);
 }
 
 GM_MODEL("pump", "model.gm", MODEL_TABLES)      // what the runtime calls and reads; the tables define MODEL_TABLES
-
 #endif
