@@ -14,7 +14,7 @@ typedef struct Row {
     bool line;  // no option
 } Row;
 
-enum { COMPILER, DATA, RUN, MODE, WHY, FORWARD, REPORT, RELABEL, LATER, PAGE, TABLE, DIAGNOSE, LOO, COMPARE, GROUPS };
+enum { COMPILER, DATA, RUN, MODE, WHY, FORWARD, REPORT, RELABEL, LATER, PAGE, TABLE, DIAGNOSE, LOO, COMPARE, WATCH, GROUPS };
 
 static const Row rows[] = {
 #define OPTION(id, letter, name, argument, values, help) {COMPILER, letter, name, argument, values, help, false},
@@ -257,6 +257,8 @@ static void completion(void)
     put_options(LOO, LOO);
     fputs("\"\n           elif [[ ${COMP_WORDS[1]} == compare && $word == -* ]]; then words=\"", stdout);
     put_options(COMPARE, COMPARE);
+    fputs("\"\n           elif [[ ${COMP_WORDS[1]} == watch && $word == -* ]]; then words=\"", stdout);
+    put_options(WATCH, WATCH);
     fputs("\"\n           elif [[ $word == -* ]]; then words=\"", stdout);
     put_options(DATA, REPORT);
     fputs("\"\n           elif ((COMP_CWORD == 1)); then words=\"map prior predict simulate calibrate relabel rerun why", stdout);

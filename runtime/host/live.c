@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 static const double each_second = 0.2;  // seconds for R-hat and effective sample sizes, or one quantity
+enum { FEWEST = 20 };                   // quantities that are named
 
 struct GmLive {
     const GmModel *model;
@@ -64,6 +65,30 @@ static void put_worst(FILE *to, const GmLive *l, const double *of, double sign, 
     free(key);
 }
 
+// The quantities with the fewest effective draws, these first: each is sorted into a list of those before it.
+static void put_fewest(FILE *to, const GmLive *l)
+{
+    long of[FEWEST], n = 0;
+    for (long k = 0; k < l->draws->n_summarised; k++) {
+        if (!isfinite(l->ess[k]) || (n == FEWEST && l->ess[k] >= l->ess[of[n - 1]])) continue;
+        long at = n < FEWEST ? n++ : n - 1;
+        for (; at > 0 && l->ess[of[at - 1]] > l->ess[k]; at--) of[at] = of[at - 1];
+        of[at] = k;
+    }
+    fputs(", \"quantities\": [", to);
+    for (long j = 0; j < n; j++) {
+        char *label = gm_column_label(l->draws, l->model, l->draws->shapes, of[j], '[');
+        fprintf(to, "%s{\"name\": \"", j > 0 ? ", " : "");
+        gm_json_text(to, label);
+        fputc('"', to);
+        put_number(to, "rhat", l->rhat[of[j]]);
+        put_number(to, "ess", l->ess[of[j]]);
+        fputc('}', to);
+        free(label);
+    }
+    fputc(']', to);
+}
+
 static void look(GmLive *l, long kept)
 {
     const GmDraws *d = l->draws;
@@ -105,6 +130,7 @@ static void write_status(GmLive *l)
     put_number(to, "seconds_left", l->end ? 0 : made > 0 ? seconds * (double)(l->sweeps - sweep) / (double)made : NAN);
     put_worst(to, l, l->rhat, 1, "max_rhat");
     put_worst(to, l, l->ess, -1, "min_ess");
+    put_fewest(to, l);
     fprintf(to, ", \"divergences\": %ld", l->end ? gm_draws_diverged_kept(l->draws) : gm_draws_diverged(l->draws));
     put_text(to, "model", l->model->name);
     fprintf(to, ", \"seed\": %llu, \"pid\": %ld", (unsigned long long)o->seed, (long)getpid());

@@ -101,13 +101,14 @@ def main():
         wrong.append(said)
     compiler = table(os.path.join(root, "compiler/driver/options.def"))
     programs = table(os.path.join(root, "runtime/host/options.def"))
-    of_runs = [r for r in programs if r[0] not in ("RELABEL", "LATER", "PAGE", "TABLE", "DIAGNOSE", "LOO", "COMPARE")]
+    of_runs = [r for r in programs if r[0] not in ("RELABEL", "LATER", "PAGE", "TABLE", "DIAGNOSE", "LOO", "COMPARE", "WATCH")]
     relabel = [r for r in programs if r[0] == "RELABEL"]
     later = [r for r in programs if r[0] == "LATER"]
     page = [r for r in programs if r[0] == "PAGE"]
     names = lambda rows: {o for _, o, _, _ in rows}
     stored = {command: [r for r in programs if r[0] == group]
-              for command, group in (("summary", "TABLE"), ("diagnose", "DIAGNOSE"), ("loo", "LOO"), ("compare", "COMPARE"))}
+              for command, group in (("summary", "TABLE"), ("diagnose", "DIAGNOSE"), ("loo", "LOO"), ("compare", "COMPARE"),
+                                     ("watch", "WATCH"))}
 
     compare("gmc --help", names(compiler), options(left_of(output(gmc, "--help"))))
     compare("--help of a program", names(of_runs), options(left_of(output(program, "--help"))))

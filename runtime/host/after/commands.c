@@ -1,5 +1,6 @@
 // commands.c -- the commands about stored draws, by name.
 #include "after.h"
+#include "watch.h"
 
 #include <string.h>
 

@@ -37,6 +37,7 @@ int gm_after_options(int argc, char **argv, unsigned group, const char *usage, b
         if (!take(option, optarg, to)) return GM_EXIT_USAGE;
     }
     if (optind < argc) return -1;
-    gm_error("%s: no draws are given: %s DRAWS, which is the NAME of `-o NAME`, or files; try --help", argv[0], argv[0]);
+    if (group == GROUP_WATCH) gm_error("watch: no run is given: watch NAME, the NAME of `--status -o NAME`");
+    else gm_error("%s: no draws are given: %s DRAWS, which is the NAME of `-o NAME`, or files; try --help", argv[0], argv[0]);
     return GM_EXIT_USAGE;
 }
