@@ -44,7 +44,8 @@ def check(w, seed):
     found = [unknowns(model, names, row) for row in columns.T]
     (first, lp), at_first = found[0], model.joint(found[0][0])
     worst = max(abs((l - lp) - (model.joint(u) - at_first)) / (1 + abs(l) + abs(lp)) for u, l in found)
-    return len(found) == 20 and worst < TO, "%s: lp__ of %d draws to %.0e%s" % (name, len(found), worst, "" if worst < TO else "\n" + model.text())
+    good = len(found) == 20 and worst < TO
+    return good, "%s: lp__ of %d draws to %.0e%s" % (name, len(found), worst, "" if good else "\n" + model.text())
 
 
 def main():

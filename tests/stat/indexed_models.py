@@ -158,7 +158,7 @@ class Model:
         i, big = index(name), name == "i"
         form = r.randrange(6)
         if big and form < 3: return element("g", i)
-        if form == 3: return call("max", max, number(1), minus(i, number(N - J))) if big else call("max", max, number(1), minus(i, number(1)))
+        if form == 3: return call("max", max, number(1), minus(i, number(N - J if big else 1)))
         if form == 4: return call("min", min, index("J"), plus(i, number(1)))
         if big: return call("min", min, index("J"), i)
         if form == 5: return minus(plus(index("J"), number(1)), i)
@@ -315,13 +315,14 @@ class Model:
         if two:
             self.declared.append("matrix%s[N, J] %s;" % (bound, y) if real else "int<lower=0> %s[N, J];" % y)
             self.data[y] = [[draw(i) for _ in range(J)] for i in range(1, N + 1)]
-            head, at = "for (i in 1:N, j in 1:J) ", "%s[i, j]" % y
+            head, of = "for (i in 1:N, j in 1:J) ", "%s[i, j]" % y
         else:
             self.declared.append("vector%s[N] %s;" % (bound, y) if real else "int<lower=0> %s[N];" % y)
             self.data[y] = [draw(i) for i in range(1, N + 1)]
-            head, at = "for (i in 1:N) ", "%s[i]" % y
-        self.lines["likelihood"].append("%s%s%s ~ %s;" % (head, "if (%s) " % skip[0] if skip else "", at, law))
-        self.terms.append(lambda e: sum(f({**e, "i": i, "j": j}, self.data[y][i - 1][j - 1] if two else self.data[y][i - 1]) for i, j in cells))
+            head, of = "for (i in 1:N) ", "%s[i]" % y
+        self.lines["likelihood"].append("%s%s%s ~ %s;" % (head, "if (%s) " % skip[0] if skip else "", of, law))
+        at = lambda i, j: self.data[y][i - 1][j - 1] if two else self.data[y][i - 1]
+        self.terms.append(lambda e: sum(f({**e, "i": i, "j": j}, at(i, j)) for i, j in cells))
 
     def text(self):
         def block(name, lines):
