@@ -36,7 +36,7 @@ $(BUILD)/gmc: $(OBJ)
 # The commands of gmc about stored draws.
 $(BUILD)/gmc-stored: $(BUILD)/obj/runtime/stored.o $(BUILD)/libgmhost.a
 	@echo "  link  $@"
-	$(Q)$(CC) $(CFLAGS) -fopenmp -o $@ $^ -ljansson -lopenblas -lm -ldl
+	$(Q)$(CC) $(CFLAGS) -fopenmp -o $@ $^ -ljansson -lm -ldl
 
 $(BUILD)/libgmhost.a: $(HOST)
 	@echo "  ar    $@"
@@ -120,12 +120,12 @@ $(BUILD)/tests/runtime/nuts: tests/runtime/nuts.c tests/runtime/check.h $(wildca
 $(BUILD)/tests/runtime/linalg $(BUILD)/tests/runtime/fill: $(BUILD)/tests/runtime/%: tests/runtime/%.c tests/runtime/check.h $(BUILD)/libgmhost.a
 	@mkdir -p $(@D)
 	@echo "  cc    $<"
-	$(Q)$(CC) -std=gnu11 $(WARN) -O2 -g1 -fopenmp -o $@ $< $(BUILD)/libgmhost.a -lopenblas -lm
+	$(Q)$(CC) -std=gnu11 $(WARN) -O2 -g1 -fopenmp -o $@ $< $(BUILD)/libgmhost.a -lm -ldl
 
 $(BUILD)/tests/host/%: tests/host/%.c tests/host/toy.h $(BUILD)/libgmhost.a
 	@mkdir -p $(@D)
 	@echo "  cc    $<"
-	$(Q)$(CC) -std=gnu11 -D_GNU_SOURCE $(WARN) $(CFLAGS) -fopenmp -Iruntime/host -Iruntime/device -o $@ $< $(BUILD)/libgmhost.a -ljansson -lopenblas -lm -ldl
+	$(Q)$(CC) -std=gnu11 -D_GNU_SOURCE $(WARN) $(CFLAGS) -fopenmp -Iruntime/host -Iruntime/device -o $@ $< $(BUILD)/libgmhost.a -ljansson -lm -ldl
 
 $(BUILD)/tests/front/%: tests/front/%.c $(filter-out $(BUILD)/obj/compiler/driver/main.o,$(OBJ))
 	@mkdir -p $(@D)

@@ -19,6 +19,7 @@ filecheck = next((p for p in ("/usr/lib/llvm-14/bin", "/usr/lib/llvm-15/bin", "/
                  "")
 config.environment["PATH"] = os.pathsep.join([filecheck, os.environ["PATH"]])
 config.environment["OMP_WAIT_POLICY"] = "passive"      # two chains on one core must not wait for each other by spinning
+config.environment["OPENBLAS_NUM_THREADS"] = "1"       # numpy's threads spin while it is imported (programs set it by themselves)
 config.environment["CC"] = os.path.join(root, "tests", "cc")
 with open("/proc/cpuinfo") as f:
     processor = next((line for line in f if line.startswith("flags")), "")

@@ -216,7 +216,7 @@ static const char *const made_name[] = {
     FILES(NAME)};
 
 // What a program is linked with besides the archive of the runtime.
-#define LIBRARIES(X)   X("-ljansson") X("-lopenblas") X("-lm") X("-ldl")
+#define LIBRARIES(X)   X("-ljansson") X("-lm") X("-ldl")
 #define ARGUMENT(flag) flag,
 #define AS_TEXT(flag)  " " flag
 
@@ -582,8 +582,7 @@ static bool end_pass(const Options *o, const char *name, const char *stage, cons
         fprintf(stderr, "gmc: internal error after pass %s: %s; please keep the model and report it\n", name, wrong);
         exit(EXIT_INTERNAL);
     }
-    return (all_dumped(o) && begin_dump(name)) || (o->dump && strcmp(o->dump, name) == 0) ||
-           (o->emit && strcmp(o->emit, stage) == 0);
+    return (all_dumped(o) && begin_dump(name)) || (o->dump && strcmp(o->dump, name) == 0) || (o->emit && strcmp(o->emit, stage) == 0);
 }
 
 static bool known_pass(const char *name)

@@ -2,6 +2,7 @@
 // under the GPL 2 or later), and the order of the elements that it finds for a factor; simplicial.c has factors of short columns.
 #include <stdio.h>
 #include <stdlib.h>
+#include "blas.h"
 #include "library.h"
 #include "sparse_inside.h"
 
@@ -22,6 +23,7 @@ const char *gm_cholmod_open(void)
         char soname[40], where[400];
         snprintf(soname, sizeof soname, "libcholmod.so.%d", CHOLMOD_MAIN_VERSION);
         const char *const sonames[] = {soname, NULL};
+        gm_blas_found();
         void *library = gm_library_open(sonames, NULL, "GM_CHOLMOD", "", where, sizeof where);
         found = library != NULL;
 #define X(type, name, args) found = found && gm_library_symbol(library, #name, &gm_cholmod.name);

@@ -9,12 +9,6 @@
 #include <stddef.h>
 #include "../device/rng.h"
 
-// Two functions of LAPACK, which OpenBLAS has: the Cholesky factor of a, and the solution of a x = b by it, in their places. Matrices
-// are column-major: the upper triangle (uplo "U") of theirs is the lower one of ours. *info: 0, or k if the k-th pivot is not positive.
-// The last argument is the length of uplo, as Fortran passes it.
-void dpotrf_(const char *uplo, const int *n, double *a, const int *lda, int *info, size_t);
-void dposv_(const char *uplo, const int *n, const int *nrhs, double *a, const int *lda, double *b, const int *ldb, int *info, size_t);
-
 // Threads that share one call. Not to be called while chains run in parallel. Results do not depend on it.
 void gm_linalg_threads(int n);
 

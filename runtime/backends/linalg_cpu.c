@@ -1,5 +1,6 @@
 // linalg_cpu.c -- linalg.h over OpenBLAS and LAPACK.
 #include "linalg.h"
+#include "blas.h"
 #include "nonzeros.h"
 #include "sparse.h"
 #include "../device/gamma.h"
@@ -7,31 +8,29 @@
 #if defined(__x86_64__)
 #include <immintrin.h>
 #endif
-#include <cblas.h>
 #include <math.h>
 #include <omp.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
-// The library works on one thread: how it would share out a product decides how its sums are rounded, and draws are not to depend on
-// the number of threads. Threads share tiles of a fixed size here instead. Other BLAS libraries than OpenBLAS lack the call.
-extern void openblas_set_num_threads(int n) __attribute__((weak));
-
 enum {
     TILE = 128,
     FEW = 2048,  // multiplications below which a library call costs more than they do, and a team of one more than its work
 };
 
+// OpenBLAS has one thread (blas.c): threads share tiles of a fixed size here.
 static int team = 1;
 
 void gm_linalg_threads(int n)
 {
     static bool alone;
-    if (!alone && openblas_set_num_threads) openblas_set_num_threads(1);
+    if (!alone) gm_blas_alone();
     alone = true;
     team = n;
 }
+
+static const GmBlas *blas(void) { return gm_blas(); }
 
 static long least(long a, long b) { return a < b ? a : b; }
 
@@ -68,11 +67,11 @@ static void add_product(bool transposed, long p, long n, double alpha, const dou
         const double *a = transposed ? A + i : A + i * lda, *b = transposed ? A + j : A + j * lda;
         double *c = C + i * ldc + j;
         if (i == j)
-            cblas_dsyrk(CblasRowMajor, CblasLower, transposed ? CblasTrans : CblasNoTrans, (int)rows, (int)n, alpha, a, (int)lda, beta, c,
-                        (int)ldc);
+            blas()->dsyrk(CblasRowMajor, CblasLower, transposed ? CblasTrans : CblasNoTrans, (int)rows, (int)n, alpha, a, (int)lda, beta, c,
+                          (int)ldc);
         else
-            cblas_dgemm(CblasRowMajor, transposed ? CblasTrans : CblasNoTrans, transposed ? CblasNoTrans : CblasTrans, (int)rows,
-                        (int)columns, (int)n, alpha, a, (int)lda, b, (int)lda, beta, c, (int)ldc);
+            blas()->dgemm(CblasRowMajor, transposed ? CblasTrans : CblasNoTrans, transposed ? CblasNoTrans : CblasTrans, (int)rows,
+                          (int)columns, (int)n, alpha, a, (int)lda, b, (int)lda, beta, c, (int)ldc);
     }
 }
 
@@ -213,7 +212,7 @@ void rows_times(long n, long p, const double *X, const double *beta, double *dot
     if (p == 0) memset(dot, 0, sizeof *dot * (size_t)n);
     else if (few) gm_nonzeros_times(few, row, n, 1, beta, 0, dot);
     else if (p <= NARROW && has_fours()) narrow_rows_times(n, p, X, beta, dot);
-    else if (n > 0) cblas_dgemv(CblasRowMajor, CblasNoTrans, (int)n, (int)p, 1, X, (int)p, beta, 1, 0, dot, 1);
+    else if (n > 0) blas()->dgemv(CblasRowMajor, CblasNoTrans, (int)n, (int)p, 1, X, (int)p, beta, 1, 0, dot, 1);
 }
 
 void rows_added(long n, long p, const double *X, const double *w, double *out)
@@ -223,7 +222,7 @@ void rows_added(long n, long p, const double *X, const double *w, double *out)
     const GmNonzeros *few = gm_nonzeros_of(X, p, &row);
     if (few) gm_nonzeros_added(few, row, n, 1, w, 0, out);
     else if (p <= NARROW_DOWN && has_fours()) narrow_rows_added(n, p, X, w, out);
-    else cblas_dgemv(CblasRowMajor, CblasTrans, (int)n, (int)p, 1, X, (int)p, w, 1, 1, out, 1);
+    else blas()->dgemv(CblasRowMajor, CblasTrans, (int)n, (int)p, 1, X, (int)p, w, 1, 1, out, 1);
 }
 
 void rows_times_matrix(long n, long p, long k, const double *X, const double *B, int transposed, double *eta)
@@ -235,8 +234,8 @@ void rows_times_matrix(long n, long p, long k, const double *X, const double *B,
     else if (k == 1) rows_times(n, p, X, B, eta);
     else if (p == 0) memset(eta, 0, sizeof *eta * (size_t)(n * k));
     else
-        cblas_dgemm(CblasRowMajor, CblasNoTrans, transposed ? CblasTrans : CblasNoTrans, (int)n, (int)k, (int)p, 1, X, (int)p, B,
-                    (int)(transposed ? p : k), 0, eta, (int)k);
+        blas()->dgemm(CblasRowMajor, CblasNoTrans, transposed ? CblasTrans : CblasNoTrans, (int)n, (int)k, (int)p, 1, X, (int)p, B,
+                      (int)(transposed ? p : k), 0, eta, (int)k);
 }
 
 void rows_added_matrix(long n, long p, long k, const double *X, const double *W, int transposed, double *out)
@@ -247,8 +246,8 @@ void rows_added_matrix(long n, long p, long k, const double *X, const double *W,
     if (few) gm_nonzeros_added(few, row, n, k, W, transposed, out);
     else if (k == 1) rows_added(n, p, X, W, out);
     else if (transposed)
-        cblas_dgemm(CblasRowMajor, CblasTrans, CblasNoTrans, (int)k, (int)p, (int)n, 1, W, (int)k, X, (int)p, 1, out, (int)p);
-    else cblas_dgemm(CblasRowMajor, CblasTrans, CblasNoTrans, (int)p, (int)k, (int)n, 1, X, (int)p, W, (int)k, 1, out, (int)k);
+        blas()->dgemm(CblasRowMajor, CblasTrans, CblasNoTrans, (int)k, (int)p, (int)n, 1, W, (int)k, X, (int)p, 1, out, (int)p);
+    else blas()->dgemm(CblasRowMajor, CblasTrans, CblasNoTrans, (int)p, (int)k, (int)n, 1, X, (int)p, W, (int)k, 1, out, (int)k);
 }
 
 void row_sums(long n, long p, const double *X, const double *w, double *out)
@@ -282,15 +281,15 @@ static long factor(long n, double *J, double lost)
         const long width = least(TILE, n - k), rest = n - k - width, tiles = (rest + TILE - 1) / TILE;
         double *pivot = J + k * n + k, *below = pivot + width * n;
         int bad;
-        dpotrf_("U", &(int){(int)width}, pivot, &(int){(int)n}, &bad, 1);
+        blas()->dpotrf("U", &(int){(int)width}, pivot, &(int){(int)n}, &bad, 1);
         if (bad) {
             failed = k + bad;
             break;
         }
 #pragma omp parallel for num_threads(team) schedule(dynamic, 1) if (team > 1 && tiles > 1 && !omp_in_parallel())
         for (long e = 0; e < tiles; e++)
-            cblas_dtrsm(CblasRowMajor, CblasRight, CblasLower, CblasTrans, CblasNonUnit, (int)least(TILE, rest - e * TILE), (int)width, 1,
-                        pivot, (int)n, below + e * TILE * n, (int)n);
+            blas()->dtrsm(CblasRowMajor, CblasRight, CblasLower, CblasTrans, CblasNonUnit, (int)least(TILE, rest - e * TILE), (int)width, 1,
+                          pivot, (int)n, below + e * TILE * n, (int)n);
         if (rest > 0) add_product(false, rest, width, -1, below, n, 1, below + width, n);
     }
     for (long k = 0; k < n && !failed; k++)
@@ -319,7 +318,7 @@ static void draw_from_factor(Stream *g, long n, const double *J, double *h, doub
     const bool few = n * n < FEW;
     if (few)
         for (long i = 0; i < n; i++) h[i] = (h[i] - dot(i, J + i * n, h)) / J[i * n + i];
-    else cblas_dtrsv(CblasColMajor, CblasUpper, CblasTrans, CblasNonUnit, (int)n, J, (int)n, h, 1);
+    else blas()->dtrsv(CblasColMajor, CblasUpper, CblasTrans, CblasNonUnit, (int)n, J, (int)n, h, 1);
     if (e) {
         scale_draw(g, e, e->Q - dot(n, h, h));
         for (long i = 0; i < n; i++) h[i] *= e->scale;
@@ -330,7 +329,7 @@ static void draw_from_factor(Stream *g, long n, const double *J, double *h, doub
             x[i] /= J[i * n + i];
             for (long j = 0; j < i; j++) x[j] -= J[i * n + j] * x[i];
         }
-    else cblas_dtrsv(CblasColMajor, CblasUpper, CblasNoTrans, CblasNonUnit, (int)n, J, (int)n, x, 1);
+    else blas()->dtrsv(CblasColMajor, CblasUpper, CblasNoTrans, CblasNonUnit, (int)n, J, (int)n, x, 1);
     stream_pass(g);
 }
 
@@ -383,7 +382,7 @@ static long integrate_effects(long n, double *J, double *h, long m, const double
         if (m * n < FEW)
             for (long i = 0; i < m; i++)
                 for (long j = 0; j < n; j++) h[j] -= E[i * n + j] * k[i];
-        else cblas_dgemv(CblasRowMajor, CblasTrans, (int)m, (int)n, -1, E, (int)n, k, 1, 1, h, 1);
+        else blas()->dgemv(CblasRowMajor, CblasTrans, (int)m, (int)n, -1, E, (int)n, k, 1, 1, h, 1);
     }
     return 0;
 }
@@ -446,13 +445,13 @@ static long factor_rows(long n, long p, double *D, double *h, double *rows, doub
 // The whole shift is s = k + R'y: s'(I + R'R)^-1 s = k'k + y'y - |L^-1 (y - R k)|^2, where M = L L'. room[n].
 static double shift_of_rows(long n, long p, const double *h, const double *rows, const double *y, const double *M, double *room)
 {
-    double sum = cblas_ddot((int)p, h, 1, h, 1);
+    double sum = blas()->ddot((int)p, h, 1, h, 1);
     if (n == 0 || p == 0) return sum;
-    sum += cblas_ddot((int)n, y, 1, y, 1);
-    cblas_dcopy((int)n, y, 1, room, 1);
-    cblas_dgemv(CblasRowMajor, CblasNoTrans, (int)n, (int)p, -1, rows, (int)p, h, 1, 1, room, 1);
-    cblas_dtrsv(CblasColMajor, CblasUpper, CblasTrans, CblasNonUnit, (int)n, M, (int)n, room, 1);
-    return sum - cblas_ddot((int)n, room, 1, room, 1);
+    sum += blas()->ddot((int)n, y, 1, y, 1);
+    blas()->dcopy((int)n, y, 1, room, 1);
+    blas()->dgemv(CblasRowMajor, CblasNoTrans, (int)n, (int)p, -1, rows, (int)p, h, 1, 1, room, 1);
+    blas()->dtrsv(CblasColMajor, CblasUpper, CblasTrans, CblasNonUnit, (int)n, M, (int)n, room, 1);
+    return sum - blas()->ddot((int)n, room, 1, room, 1);
 }
 
 double gm_marginal_rows(long n, long p, double *D, double *h, double *rows, double *y, double *M, const double *x)
@@ -477,16 +476,16 @@ long gm_normal_rows(Stream *g, long n, long p, double *D, double *h, double *row
     if (bad) return bad;
     if (scale) {
         scale_draw(g, scale, scale->Q - shift_of_rows(n, p, h, rows, y, M, x));
-        cblas_dscal((int)p, scale->scale, h, 1);
-        cblas_dscal((int)n, scale->scale, y, 1);
+        blas()->dscal((int)p, scale->scale, h, 1);
+        blas()->dscal((int)n, scale->scale, y, 1);
     }
     for (long j = 0; j < p; j++) x[j] = h[j] + noise(&parts, j);
     if (some) {
         for (long i = 0; i < n; i++) y[i] += noise(&parts, p + i);
-        cblas_dgemv(CblasRowMajor, CblasNoTrans, (int)n, (int)p, -1, rows, (int)p, x, 1, 1, y, 1);
-        cblas_dtrsv(CblasColMajor, CblasUpper, CblasTrans, CblasNonUnit, (int)n, M, (int)n, y, 1);
-        cblas_dtrsv(CblasColMajor, CblasUpper, CblasNoTrans, CblasNonUnit, (int)n, M, (int)n, y, 1);
-        cblas_dgemv(CblasRowMajor, CblasTrans, (int)n, (int)p, 1, rows, (int)p, y, 1, 1, x, 1);
+        blas()->dgemv(CblasRowMajor, CblasNoTrans, (int)n, (int)p, -1, rows, (int)p, x, 1, 1, y, 1);
+        blas()->dtrsv(CblasColMajor, CblasUpper, CblasTrans, CblasNonUnit, (int)n, M, (int)n, y, 1);
+        blas()->dtrsv(CblasColMajor, CblasUpper, CblasNoTrans, CblasNonUnit, (int)n, M, (int)n, y, 1);
+        blas()->dgemv(CblasRowMajor, CblasTrans, (int)n, (int)p, 1, rows, (int)p, y, 1, 1, x, 1);
     }
     for (long j = 0; j < p; j++) {
         x[j] *= D[j];

@@ -1,5 +1,5 @@
-// sha256.c -- SHA-256, as FIPS 180-4 describes it in section 6.2, by the processor's instructions for it where it has them: a run hashes its
-// own program, which takes longer than to start otherwise. Test: tests/host/sha256.c (both ways), tests/host/nights.py (against another
+// sha256.c -- SHA-256, as FIPS 180-4 describes it in section 6.2, by the processor's instructions for it where it has them: a run hashes
+// its own program, which takes longer than to start otherwise. Test: tests/host/sha256.c (both ways), tests/host/nights.py (against another
 // implementation).
 #include "sha256.h"
 

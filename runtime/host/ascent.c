@@ -16,7 +16,7 @@
 //   test        tests/host/ascent.c
 #include "ascent.h"
 #include "messages.h"
-#include "../backends/linalg.h"
+#include "../backends/blas.h"
 
 #include <float.h>
 #include <math.h>
@@ -352,7 +352,7 @@ static bool newton_direction(GmAscent *a, const double *matrix, double *factor, 
             for (long k = 0; k < n; k++) factor[i * n + k] = scale[i] * matrix[i * n + k] * scale[k] + (i == k ? shift : 0);
         for (long i = 0; i < n; i++) a->direction[i] = scale[i] * a->gradient[i];
         int bad;
-        dposv_("U", &(int){(int)n}, &(int){1}, factor, &(int){(int)n}, a->direction, &(int){(int)n}, &bad, 1);
+        gm_blas()->dposv("U", &(int){(int)n}, &(int){1}, factor, &(int){(int)n}, a->direction, &(int){(int)n}, &bad, 1);
         if (bad) continue;
         for (long i = 0; i < n; i++) a->direction[i] *= scale[i];
         a->gain = dot(n, a->gradient, a->direction);
