@@ -106,7 +106,7 @@ static const struct Meaning {
     {{"CHECK_WEIGHT"}, "CHECK_WEIGHT(k): log weight k."},
     {{"OLD"}, "OLD: what was there before the draw."},
     {{"LAUNCH", "LAUNCH_TEAM", "LAUNCH_ONCE", "LAUNCH_MISSING"},
-     "LAUNCH and its like run a kernel for the chains of `run`, over so many elements or terms."},
+     "LAUNCH and its like run a kernel for the chains of `run`, over so many terms."},
     {{"LAUNCH_ROWS_ONLY", "LAUNCH_ROWS_AND", "LAUNCH_ROWS"},
      "LAUNCH_ROWS_AND(kernel, run, n, p, X, b, sums, total), _ONLY: for rows of X, with their products with b."},
     {{"LAUNCH_SHARED"}, "LAUNCH_SHARED: once, what all chains share."},
@@ -147,7 +147,7 @@ static const struct Meaning {
     {{"GmSelection"},
      "A selection is a set of unknowns for which warm-up tries both methods: .coupled, whether NUTS draws it where nothing is measured; "
      ".latents, auxiliaries that NUTS leaves as they are; .machine, its memory."},
-    {{"GM_MODEL"}, "What else is in capitals is a macro, explained in kernels.h, or kernels_cpu.h for a CPU."},
+    {{"GM_MODEL"}, "What else is in capitals is a macro of kernels.h, or of kernels_cpu.h for a CPU."},
 };
 
 static bool in_word(char c) { return isalnum((unsigned char)c) || c == '_'; }

@@ -30,7 +30,7 @@
 // stream(at, VAR_y, k): the random numbers of y[k]; normal_mean_sd(&g, ...) and its like draw by those of g. VERIFY(x, ...) ends the run
 // with a message if x is not finite; so does FAULT. UNLESS_KEPT(VAR_y, k): unless the run keeps y[k] as it is; GIVEN(run, y): the run gives
 // or keeps all of y. CHECKING: this is a run by --check. NO_RATIO: it has none. LAUNCH and its like run a kernel for the chains of `run`,
-// over so many elements or terms. LAUNCH_ROWS_AND(kernel, run, n, p, X, b, sums, total), _ONLY: for rows of X, with their products with b.
+// over so many terms. LAUNCH_ROWS_AND(kernel, run, n, p, X, b, sums, total), _ONLY: for rows of X, with their products with b.
 // LAUNCH_SHARED: once, what all chains share. GRAM(run, n, p, a, X, out): a X'X; ROW_SUMS(run, n, p, X, w, out): X'w. NUTS(run, density,
 // stream, memory, position, lp, gradient, report, ...) makes a transition of NUTS from `position`, in unconstrained coordinates, to its
 // next draw. It calls `density` for lp and gradient at each point; these five are fields of State. .coordinates, .room: how many numbers
@@ -46,7 +46,7 @@
 // Tables number fields of Data and State from 1; their columns are the structs of model.h: a field's .role is what it is to the draws,
 // .extent_of the fields that are its extents, .where the line of its declaration. A selection is a set of unknowns for which warm-up tries
 // both methods: .coupled, whether NUTS draws it where nothing is measured; .latents, auxiliaries that NUTS leaves as they are; .machine,
-// its memory. What else is in capitals is a macro, explained in kernels.h, or kernels_cpu.h for a CPU.
+// its memory. What else is in capitals is a macro of kernels.h, or of kernels_cpu.h for a CPU.
 #include "gm.h"
 
 // ---- part 1: the model ----
