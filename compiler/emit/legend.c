@@ -41,7 +41,7 @@ static const struct Meaning {
      "SUM_INTO (i, first, n, ...): rows from first on, shared out; PLACES (j, m): the places of a sum that are a lane's."},
     {{"SUM_INTO1", "SUM_INTO2"}, "SUM_INTO1 (i, first, n, sums, m): iterations from first on, all of which add to the m places of `sums`."},
     {{"SUM_KEYED1", "SUM_KEYED2", "SUM_KEYED3"},
-     "SUM_KEYED1 (i, first, n, sums, m): so, where a row picks its place; the place k is a lane's where OWN(k)."},
+     "SUM_KEYED1 (i, first, n, sums, m): rows i add to the place of `sums` that each picks; the place k is a lane's where OWN(k)."},
     {{"COUNT", "COUNT_ROWS", "ADD_TOTAL"},
      "COUNT(a, x) and ADD_TOTAL(q, a, x) add x to a, whichever lanes do; COUNT_ROWS (i, n), EACH_KEYED: over rows that are shared out."},
     {{"EACH_GROUP"}, "EACH_GROUP (k, groups, n), SUM_ROWS (i, k, first, rows, ...): groups k, and rows i of each, from rows[first[k]] on."},
