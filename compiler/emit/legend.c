@@ -31,6 +31,7 @@ static const struct Meaning {
      "KERNEL_PRIOR is KERNEL_TEAM for kernels of the log prior; KERNEL_FORWARD, KERNEL_ONCE for draws without data, on the host."},
     {{"EACH"}, "EACH (j, n): j from 0 to n - 1, shared out among threads."},
     {{"EACH_MISSING"}, "EACH_MISSING (j, DATA_y): places j of y, row by row, without a value."},
+    {{"MISSING_IN_TURN"}, "MISSING_IN_TURN (j, DATA_y): such places, one after the other."},
     {{"LANES", "ALONG", "SUM_ALONG", "MIN_ALONG", "MAX_ALONG"},
      "LANES (j, n): j from 0 to n - 1, shared out among lanes. ALONG: so, then all lanes wait for each other."},
     {{"SUM_ALONG"}, "SUM_ALONG (j, n, &a): as ALONG, with all that lanes add to a; then every lane has this sum in its a."},
@@ -39,9 +40,22 @@ static const struct Meaning {
     {{"PLACES", "PLACES2"},
      "SUM_INTO (i, first, n, ...): rows from first on, shared out; PLACES (j, m): the places of a sum that are a lane's."},
     {{"SUM_INTO1", "SUM_INTO2"}, "SUM_INTO1 (i, first, n, sums, m): iterations from first on, all of which add to the m places of `sums`."},
+    {{"SUM_KEYED1", "SUM_KEYED2", "SUM_KEYED3"},
+     "SUM_KEYED1 (i, first, n, sums, m): rows i add to the place of `sums` that each picks; the place k is a lane's where OWN(k)."},
+    {{"COUNT", "COUNT_ROWS", "ADD_TOTAL"},
+     "COUNT(a, x) and ADD_TOTAL(q, a, x) add x to a, whichever lanes do; COUNT_ROWS (i, n), EACH_KEYED: over rows that are shared out."},
+    {{"EACH_GROUP"}, "EACH_GROUP (k, groups, n), SUM_ROWS (i, k, first, rows, ...): groups k, and rows i of each, from rows[first[k]] on."},
+    {{"EACH_ELEMENT", "SUM_CREW", "CREW_DRAW"},
+     "EACH_ELEMENT (k, n, m): elements k, each by a crew of lanes, for m terms: SUM_CREW and CREW_DRAW are SUM_ALONG and TEAM_DRAW of it."},
+    {{"COLOUR", "OF_COLOUR"},
+     "COLOUR: elements of one remainder, which do not read each other, are drawn at once; OF_COLOUR(n, m): how many of n, by m."},
+    {{"EACH_SIMPLEX", "EACH_MATRIX"}, "EACH_SIMPLEX (k, m, n), EACH_MATRIX: each of m simplexes, or matrices, of size n."},
+    {{"TEAM_ONCE", "TEAM_VALUE", "TEAM_FILL"}, "TEAM_ONCE, TEAM_VALUE(x): by one lane for all; TEAM_FILL (j, n): of arrays of the team."},
+    {{"SCRATCH", "TEAM_SCRATCH"}, "SCRATCH(n): n numbers, until RELEASE."},
     {{"ONE_LANE"}, "ONE_LANE: by one, while the others wait."},
     {{"TEAM_BARRIER"}, "TEAM_BARRIER: all wait for each other."},
     {{"STORE"}, "STORE(a, x): one lane sets a to x."},
+    {{"SET"}, "SET(a, x): so, before which and after which all wait."},
     {{"RESULT"}, "RESULT(x): x is what the kernel computes."},
     {{"DRAW", "TEAM_DRAW"}, "\n"},
     {{"DRAW", "TEAM_DRAW"}, "DRAW(y, k, LAW) draws y[k] from the law and stores it; TEAM_DRAW: by one lane."},
@@ -52,6 +66,11 @@ static const struct Meaning {
     {{"NORMAL", "NORMAL_WITHIN"}, "Of a normal law the log density has terms -precision/2 y^2 + h y: its conditional collects these two."},
     {{GROUP_MOVES},
      "A group move changes several unknowns at once by one number, drawn from its own law: by a factor, `scale_`, or an amount, `shift_`."},
+    {{"slice_next"},
+     "Slices (Neal 2003): slice_next(&sl) goes to a trial sl.x, for which the loop gives sl.log_density, until sl.x is drawn. It begins "
+     "from a start, between ends, with a width; slice_restart: another start, in warm-up; slice_adapt: a better width."},
+    {{"categorical_log_weights", "weigh_values"},
+     "categorical_log_weights(&g, w, n), weigh_values: one of n, of probability proportional to exp(w)."},
     {{"NORMAL_DENSE", "NORMAL_DENSE_SCALED", "NORMAL_ARROW", "NORMAL_ARROW_SCALED", "NORMAL_SPARSE", "NORMAL_ROWS", "NORMAL_BAND"},
      "NORMAL_DENSE and its like, behind kernels that collect a precision J and a shift h, draw J^-1 h + L'^-1 noise: J = L L', noise "
      "standard normal. `joint_`: the values of the block, before and after."},
@@ -83,8 +102,11 @@ static const struct Meaning {
     {{"RATIO"},
      "RATIO(a, ...) is for such runs alone: a + ... is the log ratio, new value to old, that the joint density must have: of the law's "
      "density, after a group move less the logs of its Jacobian and measure."},
+    {{"NO_RATIO"}, "NO_RATIO: it has none."},
+    {{"CHECK_WEIGHT"}, "CHECK_WEIGHT(k): log weight k."},
+    {{"OLD"}, "OLD: what was there before the draw."},
     {{"LAUNCH", "LAUNCH_TEAM", "LAUNCH_ONCE", "LAUNCH_MISSING"},
-     "LAUNCH and its like run a kernel for the chains of `run`, over so many elements or terms."},
+     "LAUNCH and its like run a kernel for the chains of `run`, over so many terms."},
     {{"LAUNCH_ROWS_ONLY", "LAUNCH_ROWS_AND", "LAUNCH_ROWS"},
      "LAUNCH_ROWS_AND(kernel, run, n, p, X, b, sums, total), _ONLY: for rows of X, with their products with b."},
     {{"LAUNCH_SHARED"}, "LAUNCH_SHARED: once, what all chains share."},
@@ -104,14 +126,19 @@ static const struct Meaning {
     {{"take_updates"}, "take_updates(run, u, n): n updates, from u on."},
     {{"SCALES"},
      "SCALES(run, density, stream, widths, proposed, selection, k, sweep, trial, ...) slice samples by this density the scales listed: "
-     "name, place, ends, number. proposed: for a proposal; k: the sparse joint normal; sweep, trial: their costs, by which it is done "
-     "more or less often."},
+     "name, place, ends, number. proposed: for a proposal; k: the sparse joint normal; sweep, trial: their costs, which decide "
+     "how often."},
     {{SUMS},
      "Sums over rows are expanded, (a - b)^2 = a^2 - 2 a b + b^2, into sums of data, `sum_` and `count_` of State, computed once."},
     {{"GM_HMC"},
      "Work arrays of NUTS: `position_`, the coordinates; `gradient_`, that of lp by them; `log_density_`, lp; `nuts_`, its memory; "
      "`moves_`, what the draws report of its trajectories."},
     {{"slope_"}, "`slope_x` is the derivative of lp by x, `current_x` is x."},
+    {{"to_line", "from_line"},
+     "from_line(q, a, b) = x between a and b, to_line(x, a, b) = q = log((x - a)/(b - x)); line_slope, line_log_slope, line_bend: "
+     "dx/dq, its log, the slope of this."},
+    {{"simplex_to_line", "ordered_to_line", "covariance_to_line"},
+     "NAME_to_line, _from_line, _chain: coordinates of a whole array, as constrained_line.h has them, and the chain rule."},
     {{"BY_UNKNOWNS"}, "BY_COORDINATES, BY_UNKNOWNS: the places of lp with the log Jacobian and without it."},
     {{"GmField"}, "\n"},
     {{"GmField"},
@@ -120,7 +147,7 @@ static const struct Meaning {
     {{"GmSelection"},
      "A selection is a set of unknowns for which warm-up tries both methods: .coupled, whether NUTS draws it where nothing is measured; "
      ".latents, auxiliaries that NUTS leaves as they are; .machine, its memory."},
-    {{"GM_MODEL"}, "What else is in capitals is a macro, explained in kernels.h, or kernels_cpu.h for a CPU."},
+    {{"GM_MODEL"}, "What else is in capitals is a macro of kernels.h, or of kernels_cpu.h for a CPU."},
 };
 
 static bool in_word(char c) { return isalnum((unsigned char)c) || c == '_'; }

@@ -323,6 +323,12 @@ static void change_of_variable(Writing *w, DerivationStep *s, const struct Chang
                                        c->x->var->name)});
 }
 
+// The library writes the statistics of a family of arrays as functions of x.
+static void says_what_x_is(Writing *w, DerivationStep *s, const Conditional *c)
+{
+    row_new(w->p->arena, s, (Row){.words = "x has the elements", .formula = formula_of(&w->names, c->current)});
+}
+
 static void derive_exact(Writing *w, Derivation *d, DerivationStep *collect)
 {
     const Update *u = d->update;
@@ -330,8 +336,12 @@ static void derive_exact(Writing *w, Derivation *d, DerivationStep *collect)
     const Conditional *c = u->conditional;
     collect_natural(w, collect, c);
     if (says->measure) row_new(w->p->arena, collect, (Row){.words = "powers:", .note = says->measure});
-    if (!collect->n) d->nsteps--;  // of an array, whose statistics are arrays
-    DerivationStep *complete = step_new(d, "Complete", "Their sum, as coefficients of its statistics:");
+    const bool whole = !collect->n;  // of an array, whose statistics are arrays
+    if (whole) d->nsteps--;
+    DerivationStep *complete = step_new(d, "Complete",
+                                        whole ? "The sum of the terms that hold it, as coefficients of statistics of x:"
+                                              : "Their sum, as coefficients of its statistics:");
+    if (whole) says_what_x_is(w, complete, c);
     complete_natural(w, complete, c);
     const bool power = c->family->power && c->power != 1;
     DerivationStep *recognise = step_new(d, "Recognise",

@@ -49,7 +49,7 @@ static void rows(FILE *out, const DerivationStep *s)
         }
         if (r->note) {
             fputs(" \\quad\\textit{", out);
-            latex_text(out, r->note);
+            prose(out, r->note);
             fputc('}', out);
         }
         fputs("}\n", out);

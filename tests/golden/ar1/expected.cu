@@ -11,19 +11,20 @@
 // from 1 in comments, as in the model, and from 0 in the code. *s->x is a number, s->x[k] an element. Types: `wide` is double; `real` and
 // `solve` are, too, unless --precision makes them float on a GPU.
 // KERNEL_SCALAR, KERNEL_ONCE: one for each chain. KERNEL_TEAM, KERNEL_ON_REQUEST, others: for each chain a team of threads, its lanes.
-// KERNEL_PRIOR is KERNEL_TEAM for kernels of the log prior; KERNEL_FORWARD, KERNEL_ONCE for draws without data, on the host. LANES (j, n):
-// j from 0 to n - 1, shared out among lanes. ALONG: so, then all lanes wait for each other. ONE_LANE: by one, while the others wait.
-// TEAM_BARRIER: all wait for each other. STORE(a, x): one lane sets a to x. RESULT(x): x is what the kernel computes.
+// KERNEL_PRIOR is KERNEL_TEAM for kernels of the log prior; KERNEL_FORWARD, KERNEL_ONCE for draws without data, on the host.
+// MISSING_IN_TURN (j, DATA_y): such places, one after the other. LANES (j, n): j from 0 to n - 1, shared out among lanes. ALONG: so, then
+// all lanes wait for each other. ONE_LANE: by one, while the others wait. TEAM_BARRIER: all wait for each other. STORE(a, x): one lane sets
+// a to x. RESULT(x): x is what the kernel computes.
 // DRAW(y, k, LAW) draws y[k] from the law and stores it; TEAM_DRAW: by one lane. Laws: NORMAL(mean, precision); POWER_GAMMA(a, shape,
 // rate), by which y[k]^a ~ gamma(shape, rate). Of a normal law the log density has terms -precision/2 y^2 + h y: its conditional collects
 // these two.
 // stream(at, VAR_y, k): the random numbers of y[k]; normal_mean_sd(&g, ...) and its like draw by those of g. VERIFY(x, ...) ends the run
 // with a message if x is not finite; so does FAULT. UNLESS_KEPT(VAR_y, k): unless the run keeps y[k] as it is; GIVEN(run, y): the run gives
-// or keeps all of y. LAUNCH and its like run a kernel for the chains of `run`, over so many elements or terms. NUTS(run, density, stream,
-// memory, position, lp, gradient, report, ...) makes a transition of NUTS from `position`, in unconstrained coordinates, to its next draw.
-// It calls `density` for lp and gradient at each point; these five are fields of State. .coordinates, .room: how many numbers position and
-// memory have; .alone: no update comes between two transitions, so lp is known where one begins; GM_UNLESS_MISSING: unless missing values
-// are drawn; .marginal: auxiliaries are integrated out; .selection: the number of its selection; .accept: the mean acceptance that the step
+// or keeps all of y. LAUNCH and its like run a kernel for the chains of `run`, over so many terms. NUTS(run, density, stream, memory,
+// position, lp, gradient, report, ...) makes a transition of NUTS from `position`, in unconstrained coordinates, to its next draw. It calls
+// `density` for lp and gradient at each point; these five are fields of State. .coordinates, .room: how many numbers position and memory
+// have; .alone: no update comes between two transitions, so lp is known where one begins; GM_UNLESS_MISSING: unless missing values are
+// drawn; .marginal: auxiliaries are integrated out; .selection: the number of its selection; .accept: the mean acceptance that the step
 // size aims at; .depth: doublings of a trajectory at most; .jacobian: computes the log Jacobian and its gradient; .standardised: the field
 // that each effect's non-centring is written to. GM_FOR_DRAWS(f) makes gm_f, which calls f for every chain. GM_LOG_PRIOR and its like are
 // what a run may request. take_updates(run, u, n): n updates, from u on. Sums over rows are expanded, (a - b)^2 = a^2 - 2 a b + b^2, into
@@ -33,7 +34,7 @@
 // Tables number fields of Data and State from 1; their columns are the structs of model.h: a field's .role is what it is to the draws,
 // .extent_of the fields that are its extents, .where the line of its declaration. A selection is a set of unknowns for which warm-up tries
 // both methods: .coupled, whether NUTS draws it where nothing is measured; .latents, auxiliaries that NUTS leaves as they are; .machine,
-// its memory. What else is in capitals is a macro, explained in kernels.h, or kernels_cpu.h for a CPU.
+// its memory. What else is in capitals is a macro of kernels.h, or of kernels_cpu.h for a CPU.
 #include "gm.h"
 
 // ---- part 1: the model ----

@@ -19,33 +19,34 @@
 // on, all of which add to the m places of `sums`. ONE_LANE: by one, while the others wait. TEAM_BARRIER: all wait for each other. STORE(a,
 // x): one lane sets a to x. RESULT(x): x is what the kernel computes.
 // DRAW(y, k, LAW) draws y[k] from the law and stores it; TEAM_DRAW: by one lane. NORMAL_WITHIN(h, precision, lower, upper), h = mean *
-// precision; Of a normal law the log density has terms -precision/2 y^2 + h y: its conditional collects these two. NORMAL_DENSE and its
-// like, behind kernels that collect a precision J and a shift h, draw J^-1 h + L'^-1 noise: J = L L', noise standard normal. `joint_`: the
-// values of the block, before and after. NORMAL_DENSE(run, stream, name, n, J, h, x) draws x[n]. NORMAL_ROWS(run, stream, name, r, n, D, h,
-// R, t, M, x): x[n], J = D + R'R, with R't added to h, by the system M of its r < n rows. _SCALED: after the scale move of the kernel's
-// comment. NORMAL_SPARSE(kernel, run, stream, name, k, h, x) draws x, number k, whose J the kernel lists. SPARSE_ADD(j, k, x) adds x to
-// J[j, k] and J[k, j]. ADD_TWICE(J, e, f, x) adds x at e and at f, an entry and its mirror image. ROW: for row k of a matrix, given its
-// product with the weights; what is returned times the row is added to a sum. row_weight_and(w, t): the weight is w, and t is added to a
-// total.
+// precision; Of a normal law the log density has terms -precision/2 y^2 + h y: its conditional collects these two.
+// categorical_log_weights(&g, w, n), weigh_values: one of n, of probability proportional to exp(w). NORMAL_DENSE and its like, behind
+// kernels that collect a precision J and a shift h, draw J^-1 h + L'^-1 noise: J = L L', noise standard normal. `joint_`: the values of the
+// block, before and after. NORMAL_DENSE(run, stream, name, n, J, h, x) draws x[n]. NORMAL_ROWS(run, stream, name, r, n, D, h, R, t, M, x):
+// x[n], J = D + R'R, with R't added to h, by the system M of its r < n rows. _SCALED: after the scale move of the kernel's comment.
+// NORMAL_SPARSE(kernel, run, stream, name, k, h, x) draws x, number k, whose J the kernel lists. SPARSE_ADD(j, k, x) adds x to J[j, k] and
+// J[k, j]. ADD_TWICE(J, e, f, x) adds x at e and at f, an entry and its mirror image. ROW: for row k of a matrix, given its product with
+// the weights; what is returned times the row is added to a sum. row_weight_and(w, t): the weight is w, and t is added to a total.
 // stream(at, VAR_y, k): the random numbers of y[k]; normal_mean_sd(&g, ...) and its like draw by those of g. VERIFY(x, ...) ends the run
 // with a message if x is not finite; so does FAULT. UNLESS_KEPT(VAR_y, k): unless the run keeps y[k] as it is; GIVEN(run, y): the run gives
-// or keeps all of y. CHECKING: this is a run by --check. LAUNCH and its like run a kernel for the chains of `run`, over so many elements or
-// terms. LAUNCH_ROWS_AND(kernel, run, n, p, X, b, sums, total), _ONLY: for rows of X, with their products with b. LAUNCH_SHARED: once, what
-// all chains share. GRAM(run, n, p, a, X, out): a X'X; ROW_SUMS(run, n, p, X, w, out): X'w. NUTS(run, density, stream, memory, position,
-// lp, gradient, report, ...) makes a transition of NUTS from `position`, in unconstrained coordinates, to its next draw. It calls `density`
-// for lp and gradient at each point; these five are fields of State. .coordinates, .room: how many numbers position and memory have;
-// .alone: no update comes between two transitions, so lp is known where one begins; GM_UNLESS_MISSING: unless missing values are drawn;
-// .marginal: auxiliaries are integrated out; .selection: the number of its selection; .accept: the mean acceptance that the step size aims
-// at; .depth: doublings of a trajectory at most; .jacobian: computes the log Jacobian and its gradient; .standardised: the field that each
-// effect's non-centring is written to. GM_FOR_DRAWS(f) makes gm_f, which calls f for every chain. GM_LOG_PRIOR and its like are what a run
-// may request. take_updates(run, u, n): n updates, from u on. Sums over rows are expanded, (a - b)^2 = a^2 - 2 a b + b^2, into sums of
-// data, `sum_` and `count_` of State, computed once. Work arrays of NUTS: `position_`, the coordinates; `gradient_`, that of lp by them;
-// `log_density_`, lp; `nuts_`, its memory; `moves_`, what the draws report of its trajectories. `slope_x` is the derivative of lp by x,
-// `current_x` is x. BY_COORDINATES, BY_UNKNOWNS: the places of lp with the log Jacobian and without it.
+// or keeps all of y. CHECKING: this is a run by --check. NO_RATIO: it has none. LAUNCH and its like run a kernel for the chains of `run`,
+// over so many terms. LAUNCH_ROWS_AND(kernel, run, n, p, X, b, sums, total), _ONLY: for rows of X, with their products with b.
+// LAUNCH_SHARED: once, what all chains share. GRAM(run, n, p, a, X, out): a X'X; ROW_SUMS(run, n, p, X, w, out): X'w. NUTS(run, density,
+// stream, memory, position, lp, gradient, report, ...) makes a transition of NUTS from `position`, in unconstrained coordinates, to its
+// next draw. It calls `density` for lp and gradient at each point; these five are fields of State. .coordinates, .room: how many numbers
+// position and memory have; .alone: no update comes between two transitions, so lp is known where one begins; GM_UNLESS_MISSING: unless
+// missing values are drawn; .marginal: auxiliaries are integrated out; .selection: the number of its selection; .accept: the mean
+// acceptance that the step size aims at; .depth: doublings of a trajectory at most; .jacobian: computes the log Jacobian and its gradient;
+// .standardised: the field that each effect's non-centring is written to. GM_FOR_DRAWS(f) makes gm_f, which calls f for every chain.
+// GM_LOG_PRIOR and its like are what a run may request. take_updates(run, u, n): n updates, from u on. Sums over rows are expanded, (a -
+// b)^2 = a^2 - 2 a b + b^2, into sums of data, `sum_` and `count_` of State, computed once. Work arrays of NUTS: `position_`, the
+// coordinates; `gradient_`, that of lp by them; `log_density_`, lp; `nuts_`, its memory; `moves_`, what the draws report of its
+// trajectories. `slope_x` is the derivative of lp by x, `current_x` is x. BY_COORDINATES, BY_UNKNOWNS: the places of lp with the log
+// Jacobian and without it.
 // Tables number fields of Data and State from 1; their columns are the structs of model.h: a field's .role is what it is to the draws,
 // .extent_of the fields that are its extents, .where the line of its declaration. A selection is a set of unknowns for which warm-up tries
 // both methods: .coupled, whether NUTS draws it where nothing is measured; .latents, auxiliaries that NUTS leaves as they are; .machine,
-// its memory. What else is in capitals is a macro, explained in kernels.h, or kernels_cpu.h for a CPU.
+// its memory. What else is in capitals is a macro of kernels.h, or of kernels_cpu.h for a CPU.
 #include "gm.h"
 
 // ---- part 1: the model ----
