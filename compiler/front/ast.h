@@ -185,6 +185,8 @@ struct Decl {
     // DECL_DEFINITION: its one statement, z[j] = ..., where sizes of the right side differ by the indices that are its subscripts
     Stmt *ragged;
     const char *lengths;  // rows of different lengths, one behind the other: the name of the array with their lengths; or NULL
+    // DECL_INDEX: it goes along such rows; how many places there are, sum(n), or NULL. With `lengths`: a local name has the index alone
+    Ast *places;
     bool observed;        // DECL_DATA: some statement draws it, so that values may be missing
     bool recursive;       // DECL_DEFINITION: its elements depend on others of it, perhaps through other definitions
     bool poisoned;        // an error has been reported: no further messages about it

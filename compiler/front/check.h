@@ -74,6 +74,10 @@ void front_place_arguments(Arena *a, Model *m, const Library *lib, Diags *d);
 // Arrays with rows of different lengths become one vector each (ragged.c); called by front_resolve before names are looked up.
 void front_flatten_rows(Arena *a, Model *m, Diags *d);
 
+// Names that a loop declares and defines without a subscript get one (local.c); called by front_resolve before names are looked up.
+// false after a message.
+bool front_local_names(Arena *a, Model *m, Diags *d);
+
 // Counts that a label forces to 0 get statements that leave the label free (locked.c); called by front_resolve before names are looked up.
 void front_free_counts(Arena *a, Model *m, const Library *lib, Diags *d);
 

@@ -63,6 +63,13 @@ static Ast *at_row(const Ragged *r, Span at, const char *of, Ast *row)
     return node(r, AST_INDEX, at, 2, (Ast *[]){name_of(r, at, of), row});
 }
 
+static Ast *places_of(const Ragged *r, Span at, const Rows *rows)
+{
+    Ast *sum = node(r, AST_CALL, at, 1, (Ast *[]){name_of(r, at, rows->lengths)});
+    sum->name = intern("sum");
+    return sum;
+}
+
 static Ast *binary(const Ragged *r, Op op, Ast *x, Ast *y)
 {
     Ast *e = node(r, AST_BINARY, x->span, 2, (Ast *[]){x, y});
@@ -156,9 +163,7 @@ static void flatten(Ragged *r, Stmt *s)
                 d->type.dim[k]->number = 1;
                 continue;
             }
-            Ast *sum = node(r, AST_CALL, size->span, 1, (Ast *[]){name_of(r, size->span, rows->lengths)});
-            sum->name = intern("sum");
-            d->type.dim[0] = sum;
+            d->type.dim[0] = places_of(r, size->span, rows);
             for (int l = 1; l + 1 < d->type.rank; l++) d->type.dim[l] = d->type.dim[l + 1];
             d->type.rank--;
             if (d->outer) d->outer = 1;
@@ -375,6 +380,7 @@ static void rewrite_stmts(const Ragged *r, Stmt *s, const Loop *in)
                 !counts_otherwise(r, s->body, rows, hi->kid[1], l.index)) {
                 l.rows = rows;
                 l.row = hi->kid[1];
+                s->index->places = places_of(r, s->index->span, rows);
                 ends_of(r, s->index->lo, rows, l.row, in, &s->index->lo, &s->index->hi);
             } else {
                 s->index->lo = rewrite(r, s->index->lo, in);

@@ -128,6 +128,7 @@ bool front_resolve(Arena *a, Model *m, const Library *lib, Diags *d)
     if (!m->name) m->name = intern("model");
     front_place_arguments(a, m, lib, d);
     front_flatten_rows(a, m, d);
+    if (!front_local_names(a, m, d)) return false;
     front_free_counts(a, m, lib, d);
     in_every_block(&r, m, declare_typed, false);
     in_every_block(&r, m, declare_stmt, false);

@@ -206,6 +206,8 @@ static Ast *largest_of(Types *t, Ast *subscript, bool extent)
     if (!types_of(t, subscript) || subscript->type.rank) return NULL;
     SizeSum l = size_as_sum(t, subscript);
     const SizeSum written = l;
+    const Decl *along = subscript->kind == AST_NAME && subscript->decl && subscript->decl->lengths ? subscript->decl : NULL;
+    if (along && along->kind == DECL_INDEX) return along->places;
     for (int rounds = 0; rounds < 20; rounds++) {
         int i = 0;
         while (i < l.n && !(l.term[i].atom->kind == AST_NAME && l.term[i].atom->decl && l.term[i].atom->decl->kind == DECL_INDEX)) i++;

@@ -392,6 +392,7 @@ void resolve_use_stmt(Resolve *r, Stmt *s)
     case STMT_FOR:
         resolve_use(r, s->index->lo);
         resolve_use(r, s->index->hi);
+        resolve_use(r, s->index->places);
         break;
     case STMT_IF: resolve_use(r, s->cond); break;
     case STMT_BLOCK: break;

@@ -58,7 +58,8 @@ write("other.status.json", '{"phase": "sampling"}')
 refused("another file", "is no status of a run", gmc, "watch", "other")
 os.mkdir("folder.status.json")
 refused("a folder", "is not there", gmc, "watch", "folder")
-for port in ("x", "-1", "65536", "80.5"): refused("--port " + port, "a port is a number from 0 to 65535", "./fit", "watch", "none", "--port", port)
+for port in ("x", "-1", "65536", "80.5"):
+    refused("--port " + port, "a port is a number from 0 to 65535", "./fit", "watch", "none", "--port", port)
 
 # ---- a run that goes on ----
 
