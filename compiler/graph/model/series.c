@@ -11,6 +11,7 @@
 #include <string.h>
 #include "series.h"
 #include "../terms/conditions.h"
+#include "../terms/ranges.h"
 #include "../terms/reads.h"
 #include "ode.h"
 
@@ -294,6 +295,32 @@ bool add_series(Graph *g, Var *v)
     while (*last) last = &(*last)->next;
     *last = s;
     return true;
+}
+
+// By induction along the subscript: if no element before is negative, the next one is not.
+static bool stays_above_zero(const Series *s, const Var *v)
+{
+    for (const Site *t = s->sites; t; t = t->next)
+        if (t->var == v && (!t->value || !never_negative(t->value))) return false;
+    return true;
+}
+
+// I[t] = exp(r[t]) * sum(k in 1:K, w[k] * I[t - k]) is not negative where w is not, nor is what is computed of it. Elements that no
+// statement computes are read by none. Of several that are computed together all are supposed so, until one is found that may not be.
+void suppose_series(Graph *g)
+{
+    for (const Series *s = g->series; s; s = s->next) {
+        for (int i = 0; i < s->n; i++)
+            if (s->var[i]->kind == VAR_SERIES && isinf(s->var[i]->lower_number)) s->var[i]->lower_number = 0;
+        for (bool again = true; again;) {
+            again = false;
+            for (int i = 0; i < s->n; i++) {
+                if (s->var[i]->kind != VAR_SERIES || s->var[i]->lower_number != 0 || stays_above_zero(s, s->var[i])) continue;
+                s->var[i]->lower_number = -INFINITY;
+                again = true;
+            }
+        }
+    }
 }
 
 static bool recursive(const Var *v) { return v->decl && v->decl->recursive; }

@@ -4,6 +4,7 @@
 #include "../graph.h"
 
 bool find_series(Graph *g);  // called by build
+void suppose_series(Graph *g);  // those that are not negative, as far as it is known of what they read, have a lower end of 0
 // adds a series of v alone, from the sites of v, after all others; false: no subscript gives an order
 bool add_series(Graph *g, Var *v);
 // the definitions of v in ascending order of this subscript; NULL: that is no order in which they can be computed

@@ -10,6 +10,7 @@
 // bounds. Domains: domains.c. Where supports and declared bounds imply them nothing is added, and what data alone decide is a requirement
 // (arguments.c).
 #include <math.h>
+#include "series.h"
 #include "zeros.h"
 #include "../terms/ranges.h"
 #include "../terms/factor.h"
@@ -222,6 +223,7 @@ void keep_domains(Graph *g)
         known[2 * i + 1] = g->vars[i]->upper_number;
     }
     for (int i = 0; i < 2; i++) suppose(g, i);
+    suppose_series(g);
     g->supports_known = true;
     added_in_domains(g);
     for (Factor *f = g->factors, *next; f; f = next) {

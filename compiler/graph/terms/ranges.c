@@ -119,6 +119,7 @@ static void range_of_reduction(const Expr *e, double *lo, double *hi)
         *lo = 0;
         *hi = 1;
     }
+    if ((e->fn == FN_sum || e->fn == FN_prod) && l >= 0 && *lo < 0) *lo = 0;
     if (e->fn == FN_sum && h <= 0) *hi = 0;
 }
 
