@@ -32,8 +32,8 @@ def read(path):
 
 
 def sizes_once():
-    """h5netcdf looks for the size of a dimension without an end among all variables that have it, again for each of them. After this it does
-    so once for a file that is read."""
+    """h5netcdf looks for the size of a dimension without an end among all variables that have it, again for each of them. After this it
+    does so once for a file that is read."""
     from h5netcdf.dimensions import Dimension
     look = Dimension.size.fget
 
