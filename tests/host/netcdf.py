@@ -16,8 +16,9 @@ import numpy as np
 warnings.simplefilter("ignore")
 import arviz as az  # noqa: E402
 import xarray  # noqa: E402
-from programs import by_chain, check, failures, program  # noqa: E402
+from programs import by_chain, check, failures, program, sizes_once  # noqa: E402
 
+sizes_once()
 gmc, work = sys.argv[1:3]
 os.chdir(work)
 for old in filter(os.path.isfile, glob.glob("*")):  # draws of an earlier run are not replaced

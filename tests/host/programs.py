@@ -31,6 +31,19 @@ def read(path):
     with open(path) as f: return f.read()
 
 
+def sizes_once():
+    """h5netcdf looks for the size of a dimension without an end among all variables that have it, again for each of them. After this it
+    does so once for a file that is read."""
+    from h5netcdf.dimensions import Dimension
+    look = Dimension.size.fget
+
+    def size(self):
+        if self._root._writable: return look(self)
+        if "size_found" not in self.__dict__: self.__dict__["size_found"] = look(self)
+        return self.__dict__["size_found"]
+    Dimension.size = property(size)
+
+
 def compiled(name, model, *flags):
     """The path of a program, made by the compiler that the command line of the test names first."""
     write(name + ".gm", model)

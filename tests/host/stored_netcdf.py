@@ -17,8 +17,9 @@ import numpy as np
 warnings.simplefilter("ignore")
 import arviz as az  # noqa: E402
 import xarray as xr  # noqa: E402
-from programs import check, failures, program, read, run, write  # noqa: E402
+from programs import check, failures, program, read, run, sizes_once, write  # noqa: E402
 
+sizes_once()
 gmc, work = os.path.abspath(sys.argv[1]), sys.argv[2]
 sys.argv[1] = gmc
 os.chdir(work)

@@ -20,6 +20,7 @@ static double rounding_of(double v) { return 2 * DBL_EPSILON * fabs(v); }
 // The decimal of at most 12 digits next to v.
 static double decimal_of(double v)
 {
+    if (fabs(v) < 1e6 && 8 * v == floor(8 * v)) return v;  // halves to eighths: they have at most nine digits
     char s[32];
     snprintf(s, sizeof s, "%.12g", v);
     return strtod(s, NULL);

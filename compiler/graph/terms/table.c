@@ -3,8 +3,11 @@
 #include "table.h"
 #include "questions.h"
 
+enum { FIRST_SMALL = -16, SMALL = 64 };  // whole numbers that are found without a look into the table: most that are asked for
+
 static struct {
     Arena *arena;
+    Expr *small[SMALL];
     Expr **slot;
     unsigned size, count;
     int next_id, next_index, nbound, bound_size;
@@ -19,6 +22,7 @@ void expr_start(Arena *a)
     table.count = 0;
     table.next_id = table.next_index = table.nbound = table.bound_size = 0;
     table.bound = NULL;
+    memset(table.small, 0, sizeof table.small);
     questions_start();
 }
 
@@ -33,6 +37,8 @@ void expr_forget(ExprMark since)
             if (e->id >= since.next_id) *at = e->chain;
             else at = &e->chain;
         }
+    for (int k = 0; k < SMALL; k++)
+        if (table.small[k] && table.small[k]->id >= since.next_id) table.small[k] = NULL;
     for (int k = 0; k < table.nbound; k++)
         if (table.bound[k] && table.bound[k]->id >= since.next_index) table.bound[k] = NULL;
     table.count = since.count;
@@ -168,7 +174,16 @@ Index *index_bound(int height, int least)
 
 // ---- leaves ----
 
-Expr *ex_num(double v) { return expr_cons((Expr){.kind = EX_NUM, .number = v == 0 ? 0 : v}); }
+Expr *ex_num(double v)
+{
+    const int k = v >= FIRST_SMALL && v < FIRST_SMALL + SMALL ? (int)v - FIRST_SMALL : -1;
+    const bool small = k >= 0 && v == k + FIRST_SMALL;
+    if (small && table.small[k]) return table.small[k];
+    Expr *e = expr_cons((Expr){.kind = EX_NUM, .number = v == 0 ? 0 : v});
+    if (small) table.small[k] = e;
+    return e;
+}
+
 Expr *ex_index(Index *i) { return expr_cons((Expr){.kind = EX_INDEX, .index = i}); }
 
 Expr *ex_ref(Var *v, int n, Expr *const *subscripts)
