@@ -3,7 +3,8 @@
 //   before   a body in which SUM_ALONG and STORE stand, and nowhere EACH
 //   after    // SUM_ALONG (j, n, &a): ... STORE(a, x): a = x, by one lane.
 //
-// Needs: the text of the body, or of the kernels of a page.     Gives: comment lines of at most 140 columns, or paragraphs.
+// Needs: the text of the body, or of the kernels of a page; of tables in a file of their own, that of the program, which explains its own.
+// Gives: comment lines of at most 140 columns, or paragraphs.
 #include <ctype.h>
 #include <string.h>
 #include "program.h"
