@@ -16,12 +16,14 @@ MODELS = ["tests/golden/eight_schools/model.gm", "examples/linear/linear.gm", "e
 COMMENT = re.compile(r"//[^\n]*")
 STRING = re.compile(r'"[^"\n]*"')
 CAPITALS = re.compile(r"\b[A-Z][A-Z0-9_]{2,}\b")
-PLAIN = re.compile(r"(GM|VAR|DATA|STATE|LAUNCH|UPDATE)_|(UPDATE|INFINITY|NULL|HALF_LOG_2PI|ANY_MISSING|IS_NAN|IS_MISSING|BOUNDED|INTEGER_DRAWN)$")
+PLAIN = re.compile(r"(GM|VAR|DATA|STATE|LAUNCH|UPDATE)_|(UPDATE|INFINITY|NULL|HALF_LOG_2PI|ANY_MISSING|IS_NAN|IS_MISSING|BOUNDED|"
+                   r"INTEGER_DRAWN)$")
 
 
 def unexplained(text, said):
     code = STRING.sub("", COMMENT.sub("", text))
-    return sorted(w for w in set(CAPITALS.findall(code)) if not PLAIN.match(w) and not re.search(r"\b%s\b" % w.removesuffix("_SCALED"), said))
+    words = (w for w in set(CAPITALS.findall(code)) if not PLAIN.match(w))
+    return sorted(w for w in words if not re.search(r"\b%s\b" % w.removesuffix("_SCALED"), said))
 
 
 def main():
