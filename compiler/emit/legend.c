@@ -3,7 +3,8 @@
 //   before   a body in which SUM_ALONG and STORE stand, and nowhere EACH
 //   after    // SUM_ALONG (j, n, &a): ... STORE(a, x): a = x, by one lane.
 //
-// Needs: the text of the body, or of the kernels of a page.     Gives: comment lines of at most 140 columns, or paragraphs.
+// Needs: the text of the body, or of the kernels of a page; of tables in a file of their own, that of the program, which explains its own.
+// Gives: comment lines of at most 140 columns, or paragraphs.
 #include <ctype.h>
 #include <string.h>
 #include "program.h"
@@ -28,11 +29,11 @@ static const struct Meaning {
     {{"KERNEL_SCALAR", "KERNEL_ONCE"}, "KERNEL_SCALAR, KERNEL_ONCE: one for each chain."},
     {{"KERNEL_TEAM", "LANES", "ALONG"}, "KERNEL_TEAM, KERNEL_ON_REQUEST, others: for each chain a team of threads, its lanes."},
     {{"KERNEL_PRIOR", "KERNEL_FORWARD"},
-     "KERNEL_PRIOR is KERNEL_TEAM for kernels of the log prior; KERNEL_FORWARD, KERNEL_ONCE for draws without data, on the host."},
+     "KERNEL_PRIOR is KERNEL_TEAM for the log prior, KERNEL_FORWARD is KERNEL_ONCE for draws without data, on the host."},
     {{"EACH"}, "EACH (j, n): j from 0 to n - 1, shared out among threads."},
     {{"EACH_MISSING"}, "EACH_MISSING (j, DATA_y): places j of y, row by row, without a value."},
-    {{"MISSING_IN_TURN"}, "MISSING_IN_TURN (j, DATA_y): such places, one after the other."},
-    {{"LANES", "ALONG", "SUM_ALONG", "MIN_ALONG", "MAX_ALONG"},
+    {{"MISSING_IN_TURN"}, "MISSING_IN_TURN (j, DATA_y): places j of y without a value, one after the other."},
+    {{"LANES", "ALONG", "SUM_ALONG", "MIN_ALONG", "MAX_ALONG", "LANES2", "ALONG2", "SUM_ALONG2"},
      "LANES (j, n): j from 0 to n - 1, shared out among lanes. ALONG: so, then all lanes wait for each other."},
     {{"SUM_ALONG"}, "SUM_ALONG (j, n, &a): as ALONG, with all that lanes add to a; then every lane has this sum in its a."},
     {{"SUM_ALONG2", "ALONG2", "LANES2"}, "LANES2 (i, n, j, m), ALONG2, SUM_ALONG2 (i, n, j, m, &a): so, over pairs."},
@@ -55,7 +56,7 @@ static const struct Meaning {
     {{"ONE_LANE"}, "ONE_LANE: by one, while the others wait."},
     {{"TEAM_BARRIER"}, "TEAM_BARRIER: all wait for each other."},
     {{"STORE"}, "STORE(a, x): one lane sets a to x."},
-    {{"SET"}, "SET(a, x): so, before which and after which all wait."},
+    {{"SET"}, "SET(a, x): one lane sets a to x; before and after, all wait."},
     {{"RESULT"}, "RESULT(x): x is what the kernel computes."},
     {{"DRAW", "TEAM_DRAW"}, "\n"},
     {{"DRAW", "TEAM_DRAW"}, "DRAW(y, k, LAW) draws y[k] from the law and stores it; TEAM_DRAW: by one lane."},
@@ -102,7 +103,7 @@ static const struct Meaning {
     {{"RATIO"},
      "RATIO(a, ...) is for such runs alone: a + ... is the log ratio, new value to old, that the joint density must have: of the law's "
      "density, after a group move less the logs of its Jacobian and measure."},
-    {{"NO_RATIO"}, "NO_RATIO: it has none."},
+    {{"NO_RATIO"}, "NO_RATIO: none is checked."},
     {{"CHECK_WEIGHT"}, "CHECK_WEIGHT(k): log weight k."},
     {{"OLD"}, "OLD: what was there before the draw."},
     {{"LAUNCH", "LAUNCH_TEAM", "LAUNCH_ONCE", "LAUNCH_MISSING"},

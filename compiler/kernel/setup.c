@@ -168,7 +168,7 @@ static Kernel *lower_sums(Lower *p, bool responses, int standing_in)
 {
     note(p, responses     ? "Sums of a response: computed once, or after each imputation if values are missing."
             : standing_in ? "Sums of data, for updates in place of a joint normal."
-                          : "Sums of data: computed once.");
+                          : "Sums of data: computed once. Each is set to 0, since terms are added to it.");
     bool whole = false;
     for (const Sum *s = p->statistics.first; s; s = s->next)
         whole |= is_made_here(s, responses, standing_in) && needs_own_array(s->value, &s->loops);

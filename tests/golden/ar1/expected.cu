@@ -11,10 +11,10 @@
 // from 1 in comments, as in the model, and from 0 in the code. *s->x is a number, s->x[k] an element. Types: `wide` is double; `real` and
 // `solve` are, too, unless --precision makes them float on a GPU.
 // KERNEL_SCALAR, KERNEL_ONCE: one for each chain. KERNEL_TEAM, KERNEL_ON_REQUEST, others: for each chain a team of threads, its lanes.
-// KERNEL_PRIOR is KERNEL_TEAM for kernels of the log prior; KERNEL_FORWARD, KERNEL_ONCE for draws without data, on the host.
-// MISSING_IN_TURN (j, DATA_y): such places, one after the other. LANES (j, n): j from 0 to n - 1, shared out among lanes. ALONG: so, then
-// all lanes wait for each other. ONE_LANE: by one, while the others wait. TEAM_BARRIER: all wait for each other. STORE(a, x): one lane sets
-// a to x. RESULT(x): x is what the kernel computes.
+// KERNEL_PRIOR is KERNEL_TEAM for the log prior, KERNEL_FORWARD is KERNEL_ONCE for draws without data, on the host. MISSING_IN_TURN (j,
+// DATA_y): places j of y without a value, one after the other. LANES (j, n): j from 0 to n - 1, shared out among lanes. ALONG: so, then all
+// lanes wait for each other. ONE_LANE: by one, while the others wait. TEAM_BARRIER: all wait for each other. STORE(a, x): one lane sets a
+// to x. RESULT(x): x is what the kernel computes.
 // DRAW(y, k, LAW) draws y[k] from the law and stores it; TEAM_DRAW: by one lane. Laws: NORMAL(mean, precision); POWER_GAMMA(a, shape,
 // rate), by which y[k]^a ~ gamma(shape, rate). Of a normal law the log density has terms -precision/2 y^2 + h y: its conditional collects
 // these two.

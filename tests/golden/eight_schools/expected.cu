@@ -15,11 +15,11 @@
 // from 1 in comments, as in the model, and from 0 in the code. *s->x is a number, s->x[k] an element. Types: `wide` is double; `real` and
 // `solve` are, too, unless --precision makes them float on a GPU.
 // KERNEL: a thread for each element and chain. KERNEL_SCALAR, KERNEL_ONCE: one for each chain. KERNEL_TEAM, KERNEL_ON_REQUEST, others: for
-// each chain a team of threads, its lanes. KERNEL_PRIOR is KERNEL_TEAM for kernels of the log prior; KERNEL_FORWARD, KERNEL_ONCE for draws
-// without data, on the host. EACH (j, n): j from 0 to n - 1, shared out among threads. EACH_MISSING (j, DATA_y): places j of y, row by row,
-// without a value. LANES (j, n): j from 0 to n - 1, shared out among lanes. ALONG: so, then all lanes wait for each other. SUM_ALONG (j, n,
-// &a): as ALONG, with all that lanes add to a; then every lane has this sum in its a. ONE_LANE: by one, while the others wait.
-// TEAM_BARRIER: all wait for each other. STORE(a, x): one lane sets a to x. RESULT(x): x is what the kernel computes.
+// each chain a team of threads, its lanes. KERNEL_PRIOR is KERNEL_TEAM for the log prior, KERNEL_FORWARD is KERNEL_ONCE for draws without
+// data, on the host. EACH (j, n): j from 0 to n - 1, shared out among threads. EACH_MISSING (j, DATA_y): places j of y, row by row, without
+// a value. LANES (j, n): j from 0 to n - 1, shared out among lanes. ALONG: so, then all lanes wait for each other. SUM_ALONG (j, n, &a): as
+// ALONG, with all that lanes add to a; then every lane has this sum in its a. ONE_LANE: by one, while the others wait. TEAM_BARRIER: all
+// wait for each other. STORE(a, x): one lane sets a to x. RESULT(x): x is what the kernel computes.
 // DRAW(y, k, LAW) draws y[k] from the law and stores it; TEAM_DRAW: by one lane. Laws: NORMAL(mean, precision); NORMAL_WITHIN(h, precision,
 // lower, upper), h = mean * precision; POWER_GAMMA(a, shape, rate), by which y[k]^a ~ gamma(shape, rate). Of a normal law the log density
 // has terms -precision/2 y^2 + h y: its conditional collects these two. A group move changes several unknowns at once by one number, drawn
@@ -306,7 +306,7 @@ KERNEL_TEAM(check_data) {
     }
 }
 
-// Sums of data: computed once.
+// Sums of data: computed once. Each is set to 0, since terms are added to it.
 KERNEL_TEAM(sums_of_data) {
     // sum_inverse_sigma_squared = sum of 1/sigma[j]^2 over j; serves the conditional of shift_mu_theta
     ONE_LANE *s->sum_inverse_sigma_squared = 0;

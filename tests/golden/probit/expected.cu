@@ -11,13 +11,13 @@
 // from 1 in comments, as in the model, and from 0 in the code. *s->x is a number, s->x[k] an element. Types: `wide` is double; `real` and
 // `solve` are, too, unless --precision makes them float on a GPU.
 // KERNEL: a thread for each element and chain. KERNEL_SCALAR, KERNEL_ONCE: one for each chain. KERNEL_TEAM, KERNEL_ON_REQUEST, others: for
-// each chain a team of threads, its lanes. KERNEL_PRIOR is KERNEL_TEAM for kernels of the log prior; KERNEL_FORWARD, KERNEL_ONCE for draws
-// without data, on the host. EACH_MISSING (j, DATA_y): places j of y, row by row, without a value. LANES (j, n): j from 0 to n - 1, shared
-// out among lanes. ALONG: so, then all lanes wait for each other. SUM_ALONG (j, n, &a): as ALONG, with all that lanes add to a; then every
-// lane has this sum in its a. LANES2 (i, n, j, m), ALONG2, SUM_ALONG2 (i, n, j, m, &a): so, over pairs. SUM_INTO (i, first, n, ...): rows
-// from first on, shared out; PLACES (j, m): the places of a sum that are a lane's. SUM_INTO1 (i, first, n, sums, m): iterations from first
-// on, all of which add to the m places of `sums`. ONE_LANE: by one, while the others wait. TEAM_BARRIER: all wait for each other. STORE(a,
-// x): one lane sets a to x. RESULT(x): x is what the kernel computes.
+// each chain a team of threads, its lanes. KERNEL_PRIOR is KERNEL_TEAM for the log prior, KERNEL_FORWARD is KERNEL_ONCE for draws without
+// data, on the host. EACH_MISSING (j, DATA_y): places j of y, row by row, without a value. LANES (j, n): j from 0 to n - 1, shared out
+// among lanes. ALONG: so, then all lanes wait for each other. SUM_ALONG (j, n, &a): as ALONG, with all that lanes add to a; then every lane
+// has this sum in its a. LANES2 (i, n, j, m), ALONG2, SUM_ALONG2 (i, n, j, m, &a): so, over pairs. SUM_INTO (i, first, n, ...): rows from
+// first on, shared out; PLACES (j, m): the places of a sum that are a lane's. SUM_INTO1 (i, first, n, sums, m): iterations from first on,
+// all of which add to the m places of `sums`. ONE_LANE: by one, while the others wait. TEAM_BARRIER: all wait for each other. STORE(a, x):
+// one lane sets a to x. RESULT(x): x is what the kernel computes.
 // DRAW(y, k, LAW) draws y[k] from the law and stores it; TEAM_DRAW: by one lane. NORMAL_WITHIN(h, precision, lower, upper), h = mean *
 // precision; Of a normal law the log density has terms -precision/2 y^2 + h y: its conditional collects these two.
 // categorical_log_weights(&g, w, n), weigh_values: one of n, of probability proportional to exp(w). NORMAL_DENSE and its like, behind
@@ -29,8 +29,8 @@
 // the weights; what is returned times the row is added to a sum. row_weight_and(w, t): the weight is w, and t is added to a total.
 // stream(at, VAR_y, k): the random numbers of y[k]; normal_mean_sd(&g, ...) and its like draw by those of g. VERIFY(x, ...) ends the run
 // with a message if x is not finite; so does FAULT. UNLESS_KEPT(VAR_y, k): unless the run keeps y[k] as it is; GIVEN(run, y): the run gives
-// or keeps all of y. CHECKING: this is a run by --check. NO_RATIO: it has none. LAUNCH and its like run a kernel for the chains of `run`,
-// over so many terms. LAUNCH_ROWS_AND(kernel, run, n, p, X, b, sums, total), _ONLY: for rows of X, with their products with b.
+// or keeps all of y. CHECKING: this is a run by --check. NO_RATIO: none is checked. LAUNCH and its like run a kernel for the chains of
+// `run`, over so many terms. LAUNCH_ROWS_AND(kernel, run, n, p, X, b, sums, total), _ONLY: for rows of X, with their products with b.
 // LAUNCH_SHARED: once, what all chains share. GRAM(run, n, p, a, X, out): a X'X; ROW_SUMS(run, n, p, X, w, out): X'w. NUTS(run, density,
 // stream, memory, position, lp, gradient, report, ...) makes a transition of NUTS from `position`, in unconstrained coordinates, to its
 // next draw. It calls `density` for lp and gradient at each point; these five are fields of State. .coordinates, .room: how many numbers
@@ -303,7 +303,7 @@ KERNEL_TEAM(check_data) {
     }
 }
 
-// Sums of data: computed once.
+// Sums of data: computed once. Each is set to 0, since terms are added to it.
 KERNEL_TEAM(sums_of_data) {
     // sum_X_by_column[j2] = sum of X[i, j2] over i; serves the conditional of (alpha, beta)
     if (!(FEW_ROWS(1, d->N, d->p + 1))) {

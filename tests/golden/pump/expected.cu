@@ -12,11 +12,11 @@
 // from 1 in comments, as in the model, and from 0 in the code. *s->x is a number, s->x[k] an element. Types: `wide` is double; `real` and
 // `solve` are, too, unless --precision makes them float on a GPU.
 // KERNEL: a thread for each element and chain. KERNEL_TEAM, KERNEL_ON_REQUEST, others: for each chain a team of threads, its lanes.
-// KERNEL_PRIOR is KERNEL_TEAM for kernels of the log prior; KERNEL_FORWARD, KERNEL_ONCE for draws without data, on the host. EACH (j, n): j
-// from 0 to n - 1, shared out among threads. EACH_MISSING (j, DATA_y): places j of y, row by row, without a value. LANES (j, n): j from 0
-// to n - 1, shared out among lanes. ALONG: so, then all lanes wait for each other. SUM_ALONG (j, n, &a): as ALONG, with all that lanes add
-// to a; then every lane has this sum in its a. ONE_LANE: by one, while the others wait. TEAM_BARRIER: all wait for each other. STORE(a, x):
-// one lane sets a to x. RESULT(x): x is what the kernel computes.
+// KERNEL_PRIOR is KERNEL_TEAM for the log prior, KERNEL_FORWARD is KERNEL_ONCE for draws without data, on the host. EACH (j, n): j from 0
+// to n - 1, shared out among threads. EACH_MISSING (j, DATA_y): places j of y, row by row, without a value. LANES (j, n): j from 0 to n -
+// 1, shared out among lanes. ALONG: so, then all lanes wait for each other. SUM_ALONG (j, n, &a): as ALONG, with all that lanes add to a;
+// then every lane has this sum in its a. ONE_LANE: by one, while the others wait. TEAM_BARRIER: all wait for each other. STORE(a, x): one
+// lane sets a to x. RESULT(x): x is what the kernel computes.
 // DRAW(y, k, LAW) draws y[k] from the law and stores it; TEAM_DRAW: by one lane. POWER_GAMMA(a, shape, rate), by which y[k]^a ~
 // gamma(shape, rate). POWER_GIG(a, order, psi, chi), by which y[k]^a is generalised inverse Gaussian. A group move changes several unknowns
 // at once by one number, drawn from its own law: by a factor, `scale_`, or an amount, `shift_`.
@@ -24,7 +24,7 @@
 // with a message if x is not finite; so does FAULT. UNLESS_KEPT(VAR_y, k): unless the run keeps y[k] as it is; GIVEN(run, y): the run gives
 // or keeps all of y. times_log(n, l) is n*l; 0 if n or l is, even where the other is infinite, since 0*log(0) counts as 0. CHECKING: this
 // is a run by --check. RATIO(a, ...) is for such runs alone: a + ... is the log ratio, new value to old, that the joint density must have:
-// of the law's density, after a group move less the logs of its Jacobian and measure. NO_RATIO: it has none. LAUNCH and its like run a
+// of the law's density, after a group move less the logs of its Jacobian and measure. NO_RATIO: none is checked. LAUNCH and its like run a
 // kernel for the chains of `run`, over so many terms. LAUNCH_SHARED: once, what all chains share. NUTS(run, density, stream, memory,
 // position, lp, gradient, report, ...) makes a transition of NUTS from `position`, in unconstrained coordinates, to its next draw. It calls
 // `density` for lp and gradient at each point; these five are fields of State. .coordinates, .room: how many numbers position and memory
