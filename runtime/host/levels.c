@@ -552,6 +552,57 @@ static bool count(const GmLevels *l, const GmModel *m, GmValues *values)
     return true;
 }
 
+// The code point at *at, which goes on behind it. Names are UTF-8; other bytes are taken one by one.
+static unsigned code_point(const char **at)
+{
+    const unsigned char *s = (const unsigned char *)*at;
+    const int more = s[0] >= 0xf0 ? 3 : s[0] >= 0xe0 ? 2 : s[0] >= 0xc0 ? 1 : 0;
+    unsigned c = more ? s[0] & (0x3f >> more) : s[0];
+    int k = 1;
+    for (; k <= more && (s[k] & 0xc0) == 0x80; k++) c = c << 6 | (s[k] & 0x3f);
+    *at += k;
+    return c;
+}
+
+static bool is_accent(unsigned c) { return c >= 0x300 && c <= 0x36f; }
+
+// Whether two names may look alike: a letter with accents behind it stands in one where the other has one letter for both, as Unicode
+// has for most. Which letter is not looked up.
+static bool may_look_alike(const char *a, const char *b)
+{
+    bool apart = false;
+    while (*a && *b) {
+        const unsigned x = code_point(&a), y = code_point(&b);
+        bool accents[2] = {false, false};
+        for (const char *next = a; *next && is_accent(code_point(&next)); a = next) accents[0] = true;
+        for (const char *next = b; *next && is_accent(code_point(&next)); b = next) accents[1] = true;
+        if (x == y && accents[0] == accents[1]) continue;
+        if (accents[0] == accents[1] || (accents[0] ? y : x) < 0xc0) return false;
+        apart = true;
+    }
+    return apart && !*a && !*b;
+}
+
+static bool has_accent(const char *name)
+{
+    while (*name)
+        if (is_accent(code_point(&name))) return true;
+    return false;
+}
+
+// Names that are written in two ways are two levels, which is seldom meant.
+static void say_alike(const GmLevels *l)
+{
+    for (long i = 0; i < l->n; i++)
+        for (long k = 0; has_accent(l->name[i]) && k < l->n; k++)
+            if (may_look_alike(l->name[i], l->name[k])) {
+                gm_note("%s and %s are two levels, %ld and %ld, and may be one name that is written in two ways (Unicode: a letter and an "
+                        "accent, or one letter): write one of them in the data",
+                        l->name[i], l->name[k], i + 1, k + 1);
+                return;
+            }
+}
+
 static void say(const GmLevels *l, const GmModel *m, const GmValues *values)
 {
     char *of = gm_copy_text("");
@@ -565,6 +616,7 @@ static void say(const GmLevels *l, const GmModel *m, const GmValues *values)
             gm_note("%s: %s has %ld different names in %ld places: is it a factor?", v->source, v->name, v->names->n, v->names->occurred);
     }
     if (*of) {
+        say_alike(l);
         char *size = l->size ? gm_format("%s: %ld, ", m->data[l->size - 1].name, l->n) : gm_copy_text("");
         const char *given = l->given ? " as --levels has them" : "";
         if (l->n == 1) gm_note("%sthe one level of %s, %s%s", size, of, l->name[0], given);

@@ -16,6 +16,7 @@
 #include <math.h>
 #include <stdatomic.h>
 #include <stdlib.h>
+#include <time.h>
 
 enum { FIRST_LOOK = 100, LEAST_APART = 20, PART = 10 };  // draws per chain; looks are a tenth of the draws apart
 
@@ -140,19 +141,33 @@ void gm_stop_open(GmStop *s)
 
 double gm_stop_left(const GmOptions *o) { return o->max_time > 0 ? o->max_time - (gm_seconds() - started) : INFINITY; }
 
-// Of one number of a draw, by a trial: its text is hashed for NAME_run.json once it is in its file.
+static double processor_seconds(clockid_t of)
+{
+    struct timespec now;
+    return clock_gettime(of, &now) == 0 ? (double)now.tv_sec + 1e-9 * (double)now.tv_nsec : 0;
+}
+
+// How many seconds a second of work takes beside what else the machine does: so many as those of the run so far have taken.
+static double load(int at_once)
+{
+    static const double MOST = 4, SOON = 0.1;  // the waiting of a run for its own threads counts, too; before so much nothing is known
+    const double worked = processor_seconds(CLOCK_PROCESS_CPUTIME_ID), most = (gm_seconds() - started) * at_once;
+    return worked < SOON ? 1 : fmin(MOST, fmax(1, most / worked));
+}
+
+// Processor seconds of one number of a draw, by a trial: its text is hashed for NAME_run.json once it is in its file.
 static double hashing_a_number(void)
 {
     enum { NUMBER = 18, BYTES = 1 << 20 };
     static const double READING = 2;  // lines are read and divided, too
     char *text = gm_alloc(BYTES, 1), hash[GM_SHA256_ROOM];
-    const double begun = gm_seconds();
+    const double begun = processor_seconds(CLOCK_THREAD_CPUTIME_ID);
     GmSha256 sum;
     gm_sha256_begin(&sum);
     gm_sha256_add(&sum, text, BYTES);
     gm_sha256_end(&sum, hash);
     free(text);
-    return READING * NUMBER * (gm_seconds() - begun) / BYTES;
+    return READING * NUMBER * (processor_seconds(CLOCK_THREAD_CPUTIME_ID) - begun) / BYTES;
 }
 
 double gm_stop_ending(GmStop *s, const GmOptions *o, const GmDraws *d)
@@ -162,10 +177,12 @@ double gm_stop_ending(GmStop *s, const GmOptions *o, const GmDraws *d)
     if (s->hashing <= 0) s->hashing = hashing_a_number();
     const double row = (double)d->n_columns * d->chains, rows = (double)d->kept;
     const int at_once = o->threads > 0 && o->threads < d->chains ? o->threads : d->chains;
-    if (o->format == GM_FORMAT_CSV) return s->hashing * row * rows / at_once;
-    const double a_row = s->packed > 0 ? s->packing / (double)s->packed : COMPRESSING * row;
-    const double csv = o->format == GM_FORMAT_BOTH ? s->hashing * row * rows / at_once : 0;
-    return fmax(csv, (READING_BACK * a_row + s->hashing / 4 * row) * rows) + a_row * (rows - (double)s->packed);
+    const double hashing = s->hashing * load(at_once);
+    if (o->format == GM_FORMAT_CSV) return hashing * row * rows / at_once;
+    const double a_row = s->packed > 0 ? s->packing / (double)s->packed : COMPRESSING * row * load(at_once);
+    const double csv = o->format == GM_FORMAT_BOTH ? hashing * row * rows / at_once : 0;
+    const double back = (READING_BACK * a_row + hashing / 4 * row) * rows;  // beside the tables, where processors are free
+    return fmax(csv, back) + fmin(1, load(at_once) - 1) * fmin(csv, back) + a_row * (rows - (double)s->packed);
 }
 
 void gm_stop_packed(GmStop *s, double seconds, long kept)

@@ -252,6 +252,7 @@ def misuse():
     refused("loo", "line", "--r-eff", "0", said="no number above 0")
     refused("loo", "line", "--pointwise", "line_1.csv", said="it is a file that is read")
     refused("compare", "line", said="one model is given")
+    refused("compare", "line", "level", "line", "--log-lik", "y", said="line is given twice")
     refused("compare", "line", "shorter", "--log-lik", "y", said="has 4 observations, and line has 59")
     refused("compare", "line", "level", "two", said="chains of one run have equally many")
     with open(os.path.join(work, "line.json")) as f: data = json.load(f)

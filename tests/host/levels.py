@@ -218,4 +218,11 @@ refused("a number below dates in an object", "x[2] = 4 is a number, and dates st
         write("mixed.json", '{"county": ["a", "b"], "x": ["2024-01-03", 4], "y": [1, 2]}'))
 refused("a date that is none", "`2023-02-29` is no day of the calendar", radon, "--dates", "2024-01-01",
         write("bad.csv", table(("county", "x", "y"), [(1, "2023-02-29", 1)])))
+ALIKE = (("Caf\u00e9", "Cafe\u0301"), ("Vi\u1ec7t", "Vie\u0323\u0302t"))
+APART = (("Cafe", "Cafe\u0301"), ("Caf\u00e9", "Cafe"), ("\u00e9a", "\u00e9b"), ("Cafe\u0301", "Cafe\u0300"), ("Cafe\u0301s", "Caf\u00e9"))
+for one, other in ALIKE + APART:
+    alike = (one, other) in ALIKE
+    status, _, said = fit(radon, write("alike.csv", table(["county", "x", "y"], [(one, 1, 1), (other, 2, 2), (one, 3, 1), (other, 0, 1)])))
+    named = any("%s and %s are two levels" % pair in said for pair in ((one, other), (other, one)))
+    check(status == 0 and ("may be one name" in said) == alike == named, "one name, or two: %s and %s," % (ascii(one), ascii(other)), said)
 sys.exit(failures() > 0)

@@ -85,6 +85,12 @@ int gm_compare(const GmModel *model, int argc, char **argv)
         gm_error("compare: one model is given: compare A B, the NAMEs of `-o NAME` of two or more");
         return GM_EXIT_USAGE;
     }
+    for (int m = 1; m < n; m++)
+        for (int k = 0; k < m; k++)
+            if (strcmp(argv[optind + k], argv[optind + m]) == 0) {
+                gm_error("compare: %s is given twice: a model is compared with others", argv[optind + m]);
+                return GM_EXIT_USAGE;
+            }
     Compared *of = gm_alloc((size_t)n, sizeof *of);
     bool good = true;
     for (int m = 0; m < n && good; m++) {
