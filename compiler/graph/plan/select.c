@@ -156,7 +156,14 @@ static const char *not_worth(Graph *g, const int *set, int which, Var *const *bl
         const char *why = NULL;
         if (!has_gradient(g, block[i], &why)) return arena_printf(g->arena, "NUTS cannot draw `%s`: %s", block[i]->name, why);
     }
-    return block_jumps(g, block, n) ? "its density has jumps, which gradients do not show" : NULL;
+    if (!block_jumps(g, block, n)) return NULL;
+    const Factor *wall = block_wall(g, block, n);
+    return !wall
+               ? "its density has jumps, which gradients do not show"
+               : arena_printf(g->arena,
+                              "what is computed on line %d may leave its domain, which gradients do not show; declared bounds of data, as "
+                              "<lower=0>, may rule that out",
+                              span_line(wall->span));
 }
 
 // The update of an unknown that is offered, if each of its elements is drawn there given all others.

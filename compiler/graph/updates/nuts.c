@@ -155,6 +155,20 @@ static Look test_jump(const Expr *e, void *with)
 
 bool has_jump(const Expr *log_density, Var *const *block, int n) { return ex_find(log_density, test_jump, &(Smooth){block, n}); }
 
+const Factor *block_wall(Graph *g, Var *const *block, int n)
+{
+    const Smooth smooth = {block, n};
+    const Reading of = factors_of_block(g, block, n);
+    const Factor *wall = NULL;
+    for (int q = 0; q < of.n; q++) {
+        const Expr *e = of.factor[q]->log_density;
+        if (!factor_counts_at(of.factor[q], block_sums(block, n), true) || !ex_find(e, test_jump, (void *)&smooth)) continue;
+        if (e->kind != EX_CALL || e->fn != FN_WITHIN) return NULL;
+        if (!wall) wall = of.factor[q];
+    }
+    return wall;
+}
+
 bool block_jumps(Graph *g, Var *const *block, int n)
 {
     const Smooth smooth = {block, n};
