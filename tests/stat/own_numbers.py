@@ -1,6 +1,6 @@
 """Gibbs updates and a transition of NUTS in one sweep have random numbers of their own (NUTS_ELEMENT, device/nuts.h). Where a momentum is
-made of the numbers by which an element was drawn, sds and correlations are wrong: of these six independent elements sds were 0.763 to 0.808,
-and a correlation -0.024.
+made of the numbers by which an element was drawn, sds and correlations are wrong: sds of these six independent elements were 0.763
+to 0.808, and a correlation -0.024.
 
 Each theta[j] has its exact second moment, by quadrature over s, and its product with the next one has mean 0: 11 z-scores by batch means,
 each below 4.5. Chance exceeds that in one of 13,000 seeds; the seed is fixed.
@@ -32,8 +32,8 @@ def main():
         program = w.compile("independent", MODEL)
         out = w.path("draws")
         data = w.data("independent", {"J": J, "y": [0] * J})
-        subprocess.run([program, data, "--method", "both", "--samples", "20000", "--seed", "1", "-q", "--no-summary", "-o", out, "--threads",
-                        "1"], check=True, capture_output=True)
+        subprocess.run([program, data, "--method", "both", "--samples", "20000", "--seed", "1", "-q", "--no-summary", "-o", out,
+                        "--threads", "1"], check=True, capture_output=True)
         tables = list(draws.read(["%s_%d.csv" % (out, k) for k in range(1, 5)]))
         names = list(tables[0][0])
         x = np.stack([t[1] for t in tables])[:, [names.index("theta.%d" % j) for j in range(1, J + 1)]].swapaxes(0, 1)
