@@ -115,10 +115,11 @@ static const struct Meaning {
     {{"PATTERN"}, "PATTERN(kernel, run, name, k, n, ...): the places of entries in the precision of sparse joint normal k, found once."},
     {{"NUTS"},
      "NUTS(run, density, stream, memory, position, lp, gradient, report, ...) makes a transition of NUTS from `position`, in unconstrained "
-     "coordinates, to its next draw. It calls `density` for lp and gradient at each point; these five are fields of State."},
+     "coordinates, to its next draw, by numbers of `stream` that no other update has. It calls `density` for lp and gradient at each "
+     "point; `memory` to `report` are fields of State."},
     {{"NUTS"},
-     ".coordinates, .room: how many numbers position and memory have; .alone: no update comes between two transitions, so lp is known "
-     "where one begins; GM_UNLESS_MISSING: unless missing values are drawn; .marginal: auxiliaries are integrated out; .selection: the "
+     ".coordinates, .room: how many numbers position and memory have; .alone: lp is known where a transition begins if no Gibbs updates "
+     "came between; GM_UNLESS_MISSING: and if no missing values are drawn; .marginal: auxiliaries are integrated out; .selection: the "
      "number of its selection; .accept: the mean acceptance that the step size aims at; .depth: doublings of a trajectory at most; "
      ".jacobian: computes the log Jacobian and its gradient; .standardised: the field that each effect's non-centring is written to."},
     {{"GM_FOR_DRAWS"}, "GM_FOR_DRAWS(f) makes gm_f, which calls f for every chain. GM_LOG_PRIOR and its like are what a run may request."},

@@ -21,16 +21,17 @@
 // stream(at, VAR_y, k): the random numbers of y[k]; normal_mean_sd(&g, ...) and its like draw by those of g. VERIFY(x, ...) ends the run
 // with a message if x is not finite; so does FAULT. UNLESS_KEPT(VAR_y, k): unless the run keeps y[k] as it is; GIVEN(run, y): the run gives
 // or keeps all of y. LAUNCH and its like run a kernel for the chains of `run`, over so many terms. NUTS(run, density, stream, memory,
-// position, lp, gradient, report, ...) makes a transition of NUTS from `position`, in unconstrained coordinates, to its next draw. It calls
-// `density` for lp and gradient at each point; these five are fields of State. .coordinates, .room: how many numbers position and memory
-// have; .alone: no update comes between two transitions, so lp is known where one begins; GM_UNLESS_MISSING: unless missing values are
-// drawn; .marginal: auxiliaries are integrated out; .selection: the number of its selection; .accept: the mean acceptance that the step
-// size aims at; .depth: doublings of a trajectory at most; .jacobian: computes the log Jacobian and its gradient; .standardised: the field
-// that each effect's non-centring is written to. GM_FOR_DRAWS(f) makes gm_f, which calls f for every chain. GM_LOG_PRIOR and its like are
-// what a run may request. take_updates(run, u, n): n updates, from u on. Sums over rows are expanded, (a - b)^2 = a^2 - 2 a b + b^2, into
-// sums of data, `sum_` and `count_` of State, computed once. Work arrays of NUTS: `position_`, the coordinates; `gradient_`, that of lp by
-// them; `log_density_`, lp; `nuts_`, its memory; `moves_`, what the draws report of its trajectories. `slope_x` is the derivative of lp by
-// x, `current_x` is x. BY_COORDINATES, BY_UNKNOWNS: the places of lp with the log Jacobian and without it.
+// position, lp, gradient, report, ...) makes a transition of NUTS from `position`, in unconstrained coordinates, to its next draw, by
+// numbers of `stream` that no other update has. It calls `density` for lp and gradient at each point; `memory` to `report` are fields of
+// State. .coordinates, .room: how many numbers position and memory have; .alone: lp is known where a transition begins if no Gibbs updates
+// came between; GM_UNLESS_MISSING: and if no missing values are drawn; .marginal: auxiliaries are integrated out; .selection: the number of
+// its selection; .accept: the mean acceptance that the step size aims at; .depth: doublings of a trajectory at most; .jacobian: computes
+// the log Jacobian and its gradient; .standardised: the field that each effect's non-centring is written to. GM_FOR_DRAWS(f) makes gm_f,
+// which calls f for every chain. GM_LOG_PRIOR and its like are what a run may request. take_updates(run, u, n): n updates, from u on. Sums
+// over rows are expanded, (a - b)^2 = a^2 - 2 a b + b^2, into sums of data, `sum_` and `count_` of State, computed once. Work arrays of
+// NUTS: `position_`, the coordinates; `gradient_`, that of lp by them; `log_density_`, lp; `nuts_`, its memory; `moves_`, what the draws
+// report of its trajectories. `slope_x` is the derivative of lp by x, `current_x` is x. BY_COORDINATES, BY_UNKNOWNS: the places of lp with
+// the log Jacobian and without it.
 // Tables number fields of Data and State from 1; their columns are the structs of model.h: a field's .role is what it is to the draws,
 // .extent_of the fields that are its extents, .where the line of its declaration. A selection is a set of unknowns for which warm-up tries
 // both methods: .coupled, whether NUTS draws it where nothing is measured; .latents, auxiliaries that NUTS leaves as they are; .machine,
