@@ -7,7 +7,8 @@ draws.
 
 If this failed, HMC with a metric of low rank or a dense one would have another law on a GPU than the model's, or would not learn what makes
 trajectories short. Means and variances of draws are compared with exact ones, by batch means: |z| < 6, some 300 comparisons by a t
-distribution of more than 100 degrees of freedom: 3e-6 false alarms a run; seeds are fixed.
+distribution of more than 100 degrees of freedom: 3e-6 false alarms a run; seeds are fixed. How many directions a metric of low rank
+keeps is no condition: one is there, and of four seeds two find it alone, the others up to ten.
 """
 import json
 import math
@@ -142,10 +143,10 @@ def stub(folder):
         json.dump(data(HELD, 60)[0], f)
     failed = 0
     for name, moves, most, words in (("diagonal", "nuts(metric = diagonal)", 1e9, None),
-                                     ("low_rank", "nuts(metric = low_rank)", 20, "metric of low rank, 1 dir"),
+                                     ("low_rank", "nuts(metric = low_rank)", 20, "metric of low rank"),
                                      ("dense", "nuts(metric = dense)", 20, "metric dense"),
                                      ("chosen", "nuts", 20, "metric"), ("hmc", "hmc(steps = 5, metric = low_rank)", 5,
-                                                                        "metric of low rank, 1 dir")):
+                                                                        "metric of low rank")):
         source = os.path.join(folder, name + ".gm")
         with open(source, "w") as f:
             f.write("model %s\n" % name + HELD % moves)
