@@ -221,6 +221,15 @@ const Augmentation *library_augmentation(const Library *lib, const char *name)
     return NULL;
 }
 
+bool ast_names(const Ast *e, const char *name)
+{
+    if (!e) return false;
+    if (e->kind == AST_NAME && e->name == name) return true;
+    for (int i = 0; i < e->nkids; i++)
+        if (ast_names(e->kid[i], name)) return true;
+    return false;
+}
+
 bool ast_same(const Ast *x, const Ast *y)
 {
     if (x == y) return true;

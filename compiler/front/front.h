@@ -49,6 +49,9 @@ bool is_solver(const char *name);            // ode_rk45, ode_bdf: functions tha
 // Equality of expressions as written, after resolve.
 bool ast_same(const Ast *a, const Ast *b);
 
+// Whether the expression has this name, as it is written.
+bool ast_names(const Ast *e, const char *name);
+
 // Text: no addresses, the same for the same model; parentheses only where the grammar needs them.
 void ast_print(FILE *out, const Model *m);
 void ast_print_expr(FILE *out, const Ast *e);

@@ -27,19 +27,11 @@ static Ast *name_of(const Local *l, Span at, const char *name)
     return e;
 }
 
-static bool names(const Ast *e, const char *name)
-{
-    if (!e) return false;
-    if (e->kind == AST_NAME && e->name == name) return true;
-    for (int i = 0; i < e->nkids; i++)
-        if (names(e->kid[i], name)) return true;
-    return false;
-}
-
 // sum(mu in 1:K, mu): the name is another one there, which is refused later, as it hides this one.
 static bool hides(const Ast *e, const char *name)
 {
-    return (e->kind == AST_REDUCE && e->name == name) || (e->kind == AST_FUNCTION && (names(e->kid[0], name) || names(e->kid[1], name)));
+    return (e->kind == AST_REDUCE && e->name == name) ||
+           (e->kind == AST_FUNCTION && (ast_names(e->kid[0], name) || ast_names(e->kid[1], name)));
 }
 
 // e, the name or name[...], with the indices before its subscripts.
@@ -131,7 +123,7 @@ static bool find_indices(Local *l)
         if (o->kind != STMT_FOR) continue;
         if (o->index->name == l->name) return false;  // which is an error
         bool named = false;
-        for (int i = 0; i < n; i++) named |= around[i]->places && names(around[i]->hi, o->index->name);
+        for (int i = 0; i < n; i++) named |= around[i]->places && ast_names(around[i]->hi, o->index->name);
         if (!named) around[n++] = o->index;
     }
     if (n + l->at->decl->type.rank > MAX_RANK) {

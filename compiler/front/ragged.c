@@ -93,15 +93,6 @@ static bool same_text(const Ast *a, const Ast *b)
     return true;
 }
 
-static bool names(const Ast *e, const char *name)
-{
-    if (!e) return false;
-    if (e->kind == AST_NAME && e->name == name) return true;
-    for (int i = 0; i < e->nkids; i++)
-        if (names(e->kid[i], name)) return true;
-    return false;
-}
-
 static bool is_whole(const Ast *e) { return e->kind == AST_ALL || (e->kind == AST_RANGE && !e->kid[0] && !e->kid[1]); }
 
 static void refuse(const Ragged *r, Span at, const char *name, const char *why, const char *help)
@@ -157,8 +148,9 @@ static void flatten(Ragged *r, Stmt *s)
                               : s->outer                                ? "and is declared in a loop"
                                                                         : NULL;
             if (why) {
-                refuse(r, d->span, d->name, why, arena_printf(r->a, "vector[%s] %s[%s] has a row for each element of `%s`", rows->lengths,
-                                                              d->name, ast_text(r->a, rows->count), rows->lengths));
+                refuse(r, d->span, d->name, why,
+                       arena_printf(r->a, "vector[%s] %s[%s] has a row for each element of `%s`", rows->lengths, d->name,
+                                    ast_text(r->a, rows->count), rows->lengths));
                 d->type.dim[k] = node(r, AST_INT, size->span, 0, NULL);
                 d->type.dim[k]->number = 1;
                 continue;
@@ -207,8 +199,8 @@ static Ast *place_of(const Ragged *r, const Ast *i, const Rows *rows, const Ast 
     if (l && l->rows == rows && same_text(l->row, row)) {
         Ast *place = name_of(r, index->span, index->name);
         if (index == i) return place;
-        if (!names(i->kid[1], index->name)) return within(r, binary(r, i->op, place, rewrite(r, i->kid[1], in)), rows, to_row, array,
-            false, false);
+        if (!ast_names(i->kid[1], index->name))
+            return within(r, binary(r, i->op, place, rewrite(r, i->kid[1], in)), rows, to_row, array, false, false);
     }
     Ast *place = plus(r, binary(r, OP_ADD, at_row(r, i->span, rows->first, to_row), rewrite(r, i, in)), -1);
     return within(r, place, rows, to_row, array, false, false);
@@ -268,7 +260,8 @@ static bool reads_row(const Ragged *r, const Ast *e, const Rows *rows, const Ast
     Ast *sub[MAX_RANK];
     const Ast *root;
     const int n = subscripts_of(e, &root, sub);
-    if (n > 1 && root->kind == AST_NAME && rows_of(r, root->name) == rows && same_text(sub[0], row) && names(sub[1], index)) return true;
+    if (n > 1 && root->kind == AST_NAME && rows_of(r, root->name) == rows && same_text(sub[0], row) && ast_names(sub[1], index))
+        return true;
     for (int i = 0; i < e->nkids; i++)
         if (reads_row(r, e->kid[i], rows, row, index)) return true;
     return false;
@@ -333,7 +326,7 @@ static Ast *rewrite(const Ragged *r, const Ast *e, const Loop *in)
 static bool counts_otherwise(const Ragged *r, const Stmt *s, const Rows *rows, const Ast *row, const char *index)
 {
     for (; s; s = s->next) {
-        if (s->lhs && names(s->lhs, index) && !reads_row(r, s->lhs, rows, row, index)) return true;
+        if (s->lhs && ast_names(s->lhs, index) && !reads_row(r, s->lhs, rows, row, index)) return true;
         if (s->body && counts_otherwise(r, s->body, rows, row, index)) return true;
     }
     return false;

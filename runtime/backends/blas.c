@@ -6,6 +6,7 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include "files.h"
 #include "library.h"
 
 enum { EXIT_STOPPED = 4 };  // docs/fit.md
@@ -41,6 +42,7 @@ const GmBlas *gm_blas(void)
 {
     if (gm_blas_found()) return &table;
     fprintf(stderr, "OpenBLAS is needed and not found: %s (apt-get install libopenblas-dev)\n", why[0] ? why : "it lacks what is called");
+    gm_files_remove();  // the first call comes before there are draws
     exit(EXIT_STOPPED);
 }
 

@@ -11,9 +11,9 @@
 // Of LAPACK: the Cholesky factor of a, and the solution of a x = b by it, in their places. Matrices are column-major: the upper triangle
 // (uplo "U") of theirs is the lower one of ours. *info: 0, or k if the k-th pivot is not positive. The last argument is the length of uplo,
 // as Fortran passes it.
-typedef void GmFactor(const char *uplo, const int *n, double *a, const int *lda, int *info, size_t);
-typedef void GmSolution(const char *uplo, const int *n, const int *nrhs, double *a, const int *lda, double *b, const int *ldb, int *info,
-                        size_t);
+typedef void GmBlasFactor(const char *uplo, const int *n, double *a, const int *lda, int *info, size_t);
+typedef void GmBlasSolution(const char *uplo, const int *n, const int *nrhs, double *a, const int *lda, double *b, const int *ldb,
+                            int *info, size_t);
 
 // X(member, type, symbol)
 #define BLAS(X)                                    \
@@ -25,8 +25,8 @@ typedef void GmSolution(const char *uplo, const int *n, const int *nrhs, double 
     X(dsyrk, __typeof__(cblas_dsyrk), cblas_dsyrk) \
     X(dtrsm, __typeof__(cblas_dtrsm), cblas_dtrsm) \
     X(dtrsv, __typeof__(cblas_dtrsv), cblas_dtrsv) \
-    X(dpotrf, GmFactor, dpotrf_)                   \
-    X(dposv, GmSolution, dposv_)
+    X(dpotrf, GmBlasFactor, dpotrf_)               \
+    X(dposv, GmBlasSolution, dposv_)
 
 typedef struct GmBlas {
 #define MEMBER(member, type, symbol) type *member;

@@ -47,7 +47,7 @@ GM_HOST_ONLY void gm_nuts_begin(GmRun *run, const GmHmc *of, int chain)
     Nuts *const m = gm_nuts_of(s, of);
     m->linear = of->together ? NULL : gm_metric_of(run->metrics, run, of, chain);
     settings.same_density = of->alone && memcmp(gm_array(s, of->position), nuts_position(m), sizeof(wide) * (size_t)of->coordinates) == 0;
-    Stream g = stream(sweep_place(run, chain), of->var, NUTS_ELEMENT);
+    Stream g = stream(sweep_place(run, chain), of->var, STREAM_NUTS);
     // hot chains go to where a density is known to a few digits
     settings.temperature = run->checking ? 1 : nuts_temperature(of->anneal, run->sweep, run->warmup);
     const GmSelected *const c = gm_selected(run, of->selection, chain);

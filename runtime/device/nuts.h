@@ -46,9 +46,6 @@
 #include "special.h"
 
 #define NUTS_DEPTH    10      // doublings at most: 1023 leapfrog steps
-// The random numbers of a transition are those of its first unknown from this element on. Gibbs updates of the same sweep draw its elements
-// by those from 0 on: a momentum by the same numbers would depend on where the chain is.
-#define NUTS_ELEMENT  ((uint64_t)1 << 37)
 #define NUTS_ENERGY   1000.0  // an energy so far above the start's is a divergence
 #define NUTS_LEAST    1e-20   // bounds of the inverse metric
 #define NUTS_MOST     1e20

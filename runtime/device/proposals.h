@@ -111,7 +111,7 @@ GM_HOST_ONLY int gm_proposes(GmRun *run, size_t field, GmSelected *selected, int
 GM_HOST_ONLY void gm_decide(GmRun *run, uint32_t var, size_t field, int refused)
 {
     wide *const room = (wide *)gm_at(wide, gm_of_chain(run, run->chain), field);
-    Stream g = stream(sweep_place(run, run->chain), var, (uint64_t)1 << 38);
+    Stream g = stream(sweep_place(run, run->chain), var, STREAM_PROPOSAL);
     const double more = room[GM_PROPOSAL_WEIGHT] - room[GM_PROPOSAL_KEPT];
     const int accepted = !refused && more > -exponential_standard(&g);  // not, where it is no number
     room[GM_PROPOSAL_ACCEPTED] = accepted;

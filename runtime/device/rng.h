@@ -12,6 +12,9 @@
 // Two streams of one run share no number as long as element < 2^40, sweep < 2^36, variable < 2^24 and a stream gives at most
 // 2^29 uniforms: the map into (key, counter) is then one to one. Seeds are mixed, so that neighbouring seeds have unrelated keys.
 //
+// Elements of arrays are below 2^37. What else draws for a variable in the same sweep has elements from one of STREAM_NUTS to STREAM_SCALES
+// on: by the numbers of an element's own update it would depend on where the chain is.
+//
 // Method: Salmon, Moraes, Dror and Shaw 2011, Parallel random numbers: as easy as 1, 2, 3.
 // Test:   tests/runtime/rng.c (published known answers, uniformity, distinct streams), tests/runtime/continuous.c (distributions).
 #ifndef GM_RNG_H
@@ -35,6 +38,11 @@
 #define DEVICE_UNUSUAL static __attribute__((noinline, unused))
 #define DEVICE_TABLE   static const
 #endif
+
+#define STREAM_NUTS     ((uint64_t)1 << 37)        // a transition of NUTS, whose first unknown the variable is
+#define STREAM_PROPOSAL ((uint64_t)1 << 38)        // whether a proposal is accepted
+#define STREAM_ORDER    (((uint64_t)1 << 38) + 1)  // in which order scales are drawn
+#define STREAM_SCALES   ((uint64_t)1 << 39)        // scales with the joint normal of the variable integrated out
 
 typedef struct Sweep {  // where a run stands: what all streams of one sweep have in common
     uint64_t seed;

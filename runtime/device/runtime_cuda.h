@@ -418,7 +418,7 @@ extern "C" __global__ void __launch_bounds__(NUTS_MOST_LANES)
         settings.target = of.accept;
         settings.temperature = nuts_temperature(of.anneal, (long)place->sweep, place->warmup);
         if (of.together) chees_settings(&m, &settings, (long)place->sweep - of.first, of.adapts);
-        Stream g = stream(gm_sweep_of(place, chain), of.var, NUTS_ELEMENT);
+        Stream g = stream(gm_sweep_of(place, chain), of.var, STREAM_NUTS);
         nuts_begin(&m, &g, position, &settings, (long)place->sweep - of.first, of.adapts);
     } else if (m.phase != NUTS_DONE) {
         const wide *__restrict__ gradient = gm_array<const wide>(states, of.state_size, chain, of.gradient);

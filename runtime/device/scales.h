@@ -138,7 +138,7 @@ static long scales_before(const GmScaleOf *of, int n)
 // are reversible.
 static int scales_turn_back(Sweep at, uint32_t var)
 {
-    Stream g = stream(at, var, ((uint64_t)1 << 38) + 1);
+    Stream g = stream(at, var, STREAM_ORDER);
     return uniform_open(&g) < 0.5;
 }
 
@@ -169,7 +169,7 @@ GM_HOST_ONLY void gm_scales(GmRun *run, void (*density)(GmRun *), uint32_t var, 
             if (!run->checking && !proposed && run->sweep % (long)r->every != 0) continue;
             wide *const x = &gm_at(wide, s, of[i].value)[k];
             const wide start = *x, width = slice_width(r->width, 1);
-            Stream g = stream(at, var, ((uint64_t)1 << 39) + (uint64_t)e);
+            Stream g = stream(at, var, STREAM_SCALES + (uint64_t)e);
             Slice sl;
             if (of[i].lo == 0 && of[i].hi == INFINITY) slice_begin_log(&sl, &g, start, of[i].lo, of[i].hi, width);
             else slice_begin(&sl, &g, start, of[i].lo, of[i].hi, width);

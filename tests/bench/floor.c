@@ -1,11 +1,11 @@
 // floor.c -- what a sweep of probit regression costs at least on this machine, one thread, part by part.
 //
 //   floor N P        prints seconds per sweep for: one reading of X (predictor and X'z together), one Cholesky of P, N truncated normals
-#include <cblas.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
 #include "gm.h"
+#include "../backends/blas.h"
 
 const GmModel gm_model;
 void gm_fault(const GmRun *run, int chain, const char *variable, long element, const char *what)
@@ -40,7 +40,7 @@ int main(int argc, char **argv)
     Stream g = stream(at, 1, 0);
     for (long i = 0; i < n * p; i++) X[i] = normal_standard(&g);
     for (long j = 0; j < p; j++) b[j] = 0.1 * normal_standard(&g);
-    cblas_dsyrk(CblasRowMajor, CblasLower, CblasTrans, (int)p, (int)n, 1, X, (int)p, 0, G, (int)p);
+    gm_blas()->dsyrk(CblasRowMajor, CblasLower, CblasTrans, (int)p, (int)n, 1, X, (int)p, 0, G, (int)p);
     for (int r = 0; r < REPEATS; r++) {
         double start = now();
         for (long i = 0; i < n; i++) {
@@ -54,7 +54,7 @@ int main(int argc, char **argv)
         for (long k = 0; k < p * p; k++) J[k] = G[k];
         start = now();
         int bad;
-        dpotrf_("U", &(int){(int)p}, J, &(int){(int)p}, &bad, 1);
+        gm_blas()->dpotrf("U", &(int){(int)p}, J, &(int){(int)p}, &bad, 1);
         t[1][r] = now() - start;
         start = now();
         for (long i = 0; i < n; i++) {

@@ -61,7 +61,7 @@ def horseshoe():
     run(["cc", "-std=gnu11", "-O2", "-march=native", "-ftree-vectorize", "-fno-math-errno", "-fno-trapping-math", "-fassociative-math",
          "-fno-signed-zeros", "-fopenmp", "-w",
          "-I" + os.path.join(ROOT, "runtime", "device"), os.path.join(HERE, "floor.c"), os.path.join(ROOT, "build", "libgmhost.a"), "-o",
-         floor, "-ljansson", "-lopenblas", "-lm"])
+         floor, "-ljansson", "-lm", "-ldl"])
     parts = [[float(v) for v in run([floor, str(n), str(p)]).stdout.split()] for _ in range(5)]
     parts = [statistics.median(x) for x in zip(*parts)]
     ours = sweep_seconds(program, ["X=" + os.path.join(OUT, "hs_X.npy"), "y=" + os.path.join(OUT, "hs_y.npy"), "--chains", "1", "--threads",

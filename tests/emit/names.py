@@ -79,12 +79,13 @@ def differs(before, after, to):
     a, b = ([w for w in code(text) if w not in ("const", "wide", "real", ";", ",")] for text in (before, after))
     if len(a) != len(b):
         return "%d words have become %d" % (len(a), len(b))
+    sums = {}
     for x, y in zip(a, b):
         if any(new in x and re.fullmatch(re.escape(x).replace(new, new + r"_\d+"), y) for new in to.values()):
             continue                    # a name of the program that gives way to one of the model
         if x not in (y, "VAR_NONE") and x[0] != '"' and not any(old in x and new in y for old, new in to.items()):
-            # names of sums stop at some length after a whole word, and new names have other words than those they are compared with
-            if x.startswith("sum") and y.startswith("sum"): continue
+            # names of sums stop at some length after a whole word, and new names have other words: the same name stays one name
+            if x.startswith("sum") and y.startswith("sum") and sums.setdefault(x, y) == y: continue
             return "%s has become %s" % (x, y)
     return None
 

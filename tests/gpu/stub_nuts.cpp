@@ -45,7 +45,7 @@ extern "C" void stub_move(const char *states, const GmPlace *place, const GmHmc 
     settings.step = of->step;
     settings.target = of->accept;
     Nuts m = nuts_shared(room, of->coordinates, 0, 0);
-    Stream g = stream(at, of->var, NUTS_ELEMENT);
+    Stream g = stream(at, of->var, STREAM_NUTS);
     nuts_begin(&m, &g, position, &settings, (long)place->sweep - of->first, of->adapts);
     while (nuts_next(&m)) {
         const wide *x = nuts_position(&m);

@@ -1,4 +1,4 @@
-"""Gibbs updates and a transition of NUTS in one sweep have random numbers of their own (NUTS_ELEMENT, device/nuts.h). Where a momentum is
+"""Gibbs updates and a transition of NUTS in one sweep have random numbers of their own (STREAM_NUTS, device/rng.h). Where a momentum is
 made of the numbers by which an element was drawn, sds and correlations are wrong: sds of these six independent elements were 0.763
 to 0.808, and a correlation -0.024.
 
