@@ -590,9 +590,14 @@ static bool has_accent(const char *name)
     return false;
 }
 
-// Names that are written in two ways are two levels, which is seldom meant.
+static const double MOST_PAIRS = 4e6;  // that are compared, in some tenths of a second
+
+// Names that are written in two ways are two levels, which is seldom meant. Of more pairs nothing is said.
 static void say_alike(const GmLevels *l)
 {
+    long accented = 0;
+    for (long i = 0; i < l->n; i++) accented += has_accent(l->name[i]);
+    if ((double)accented * (double)l->n > MOST_PAIRS) return;
     for (long i = 0; i < l->n; i++)
         for (long k = 0; has_accent(l->name[i]) && k < l->n; k++)
             if (may_look_alike(l->name[i], l->name[k])) {
