@@ -1,6 +1,6 @@
 """Models on a GPU against the CPU. Needs a GPU to run, none to build.
 
-    devices.py build FOLDER           compiles the models and makes their data
+    devices.py build FOLDER [K/N]     compiles the models, or the K-th of N parts of them, and makes their data
     devices.py run FOLDER [NAME...]   runs them here; the last line counts
     devices.py compare FOLDER [NAME...]      of these parts 1, 3 and 4
     devices.py compile                programs with code for GPUs in them, by NVRTC
@@ -274,7 +274,7 @@ def near_data():
     return {"N": 15, "x": x.tolist(), "y": (np.sin(2 * x) + 0.3 * r.normal(size=15)).round(3).tolist()}
 
 
-def build(folder):
+def build(folder, part="1/1"):
     from program import random_data, takes_random_data
     from random_models import random_model
     os.makedirs(folder, exist_ok=True)
@@ -288,7 +288,8 @@ def build(folder):
     twice = {name for name, _ in models if sum(name == other for other, _ in models) > 1}
     if twice:
         sys.exit("devices.py: two models are named %s" % ", ".join(sorted(twice)))
-    models = [m for m in models if m[0] != "definitions_chain" and takes_random_data(m[1])]
+    k, n = (int(word) for word in part.split("/"))
+    models = [m for m in models if m[0] != "definitions_chain" and takes_random_data(m[1])][k - 1::n]
     for name in ("moves", "together", "several", "nearly_singular"):
         shown[name] = ([name + "_0.json"], [])
     # the second: several chunks of iterations, more columns than a block has threads
@@ -334,7 +335,7 @@ def build(folder):
             shutil.copy(file, folder)
     with open(os.path.join(folder, "runs.json"), "w") as f:
         json.dump({"compare": runs, "by_rows": by_rows, "examples": {name: command for name, (command, _) in shown.items()}}, f)
-    return 0 if away.build(folder, compile_program) else 1
+    return 0 if k > 1 or away.build(folder, compile_program) else 1
 
 
 # ---- run ----
@@ -560,7 +561,7 @@ def compile_all():
 
 def main():
     if sys.argv[1:2] == ["build"]:
-        sys.exit(build(sys.argv[2]))
+        sys.exit(build(*sys.argv[2:4]))
     elif sys.argv[1:2] == ["run"]:
         sys.exit(run(sys.argv[2], sys.argv[3:]))
     elif sys.argv[1:2] == ["compare"]:
