@@ -11,7 +11,7 @@
 enum { TRIED_BY_SLICE = 6, TRIED_BY_TRANSFER = 8 };
 
 // In multiply-adds: a call; an iteration of a loop; a value tried; a product of numbers with exponents.
-enum { CALL = 15, ITERATION = 1, TRY = 150, SCALED = 8 };
+enum { CALL = 15, ITERATION = 1, TRY = 150, SCALED = 8, LOG_ADD = 10 };
 
 // On a GPU, in multiply-adds of one lane that wait for each other (cost.c): a sum by a team; times the cube root of its iterations, what it
 // takes blocks to wait for each other (some 1 us by one block, some 7 by two hundred, both estimates); lanes of a crew.
@@ -463,7 +463,8 @@ static void count_node(Counter *k, const Node *n, Cost *to)
         break;
     case NODE_ASSIGN:
         count_expr(k, n->assign.value, to);
-        if (n->assign.op != ASSIGN_SET) cost_operate(to, ex_num(1));
+        if (n->assign.op == ASSIGN_LOG_ADD) cost_labour(to, ex_num(1), LOG_ADD);
+        else if (n->assign.op != ASSIGN_SET) cost_operate(to, ex_num(1));
         if (n->assign.times) cost_operate(to, ex_num(1));
         break;
     case NODE_DRAW:
