@@ -3,8 +3,9 @@
 //   before   for (i in 1:N) { real mu = a + b*x[i]; y[i] ~ normal(mu, s); }
 //   after    for (i in 1:N) { real mu[i] = a + b*x[i]; y[i] ~ normal(mu[i], s); }
 //
-// The subscripts are the indices of the loops around it. An index that goes along rows, as ragged.c makes it, names the row as well. The
-// name holds from its declaration to the end of the braces around it; elsewhere it is refused. `real mu;` counts if `mu = ...;` follows.
+// The subscripts are the indices of the loops around it, counted from 1 where a loop is seen to begin below: mu[i + K + 1] of -K:K. An
+// index that goes along rows, as ragged.c makes it, names the row as well. The name holds from its declaration to the end of the braces
+// around it; elsewhere it is refused. `real mu;` counts if `mu = ...;` follows.
 //
 // Needs: parsed, rows flat.     Gives: declarations with subscripts, and these where the name is used.     Keeps: all else.
 #include "check.h"
@@ -34,16 +35,57 @@ static bool hides(const Ast *e, const char *name)
            (e->kind == AST_FUNCTION && (ast_names(e->kid[0], name) || ast_names(e->kid[1], name)));
 }
 
+static int depth_above(Ast *const *kid, int n)
+{
+    int most = 0;
+    for (int i = 0; i < n; i++)
+        if (kid[i] && kid[i]->depth > most) most = kid[i]->depth;
+    return most + 1;
+}
+
+static Ast *copy_at(const Local *l, Span at, const Ast *e)
+{
+    if (!e) return NULL;
+    Ast *of = arena_copy(l->a, e, sizeof *e);
+    of->span = at;
+    of->kid = NEW_N(l->a, Ast *, e->nkids);
+    for (int i = 0; i < e->nkids; i++) of->kid[i] = copy_at(l, at, e->kid[i]);
+    return of;
+}
+
+static Ast *plus(const Local *l, Span at, Ast *a, Ast *b)
+{
+    Ast **kid = NEW_N(l->a, Ast *, 2), *e = NEW(l->a, Ast);
+    kid[0] = a;
+    kid[1] = b;
+    *e = (Ast){.kind = AST_BINARY, .op = OP_ADD, .span = at, .kid = kid, .nkids = 2, .depth = depth_above(kid, 2)};
+    return e;
+}
+
+// An index as a subscript: i, or i + 1 where it begins with 0, i + K + 1 where it begins with -K.
+static Ast *counted_from_1(const Local *l, Span at, const Decl *index)
+{
+    Ast *i = name_of(l, at, index->name), *one = NEW(l->a, Ast);
+    *one = (Ast){.kind = AST_INT, .span = at, .number = 1, .depth = 1};
+    const Ast *lo = index->lo;
+    if (lo && lo->kind == AST_INT && lo->number == 0) return plus(l, at, i, one);
+    if (!lo || lo->kind != AST_UNARY || lo->op != OP_NEG) return i;
+    const Ast *below = lo->kid[0];
+    if (below->kind != AST_INT) return plus(l, at, plus(l, at, i, copy_at(l, at, below)), one);
+    one->number += below->number;
+    return plus(l, at, i, one);
+}
+
 // e, the name or name[...], with the indices before its subscripts.
 static void subscript(Local *l, Ast *e)
 {
-    const int given = e->kind == AST_INDEX ? e->nkids - 1 : 0;
-    Ast **kid = NEW_N(l->a, Ast *, 1 + l->n + given);
+    const int given = e->kind == AST_INDEX ? e->nkids - 1 : 0, n = 1 + l->n + given;
+    Ast **kid = NEW_N(l->a, Ast *, n);
     kid[0] = name_of(l, e->span, l->name);
-    for (int i = 0; i < l->n; i++) kid[1 + i] = name_of(l, e->span, l->index[i]->name);
+    for (int i = 0; i < l->n; i++) kid[1 + i] = counted_from_1(l, e->span, l->index[i]);
     for (int i = 0; i < given; i++) kid[1 + l->n + i] = e->kid[1 + i];
     map_put(l->a, &l->done, kid[0], kid[0]);
-    *e = (Ast){.kind = AST_INDEX, .span = e->span, .kid = kid, .nkids = 1 + l->n + given, .depth = e->depth + (e->kind == AST_NAME)};
+    *e = (Ast){.kind = AST_INDEX, .span = e->span, .kid = kid, .nkids = n, .depth = depth_above(kid, n)};
 }
 
 static void rewrite(Local *l, Ast *e)
@@ -158,7 +200,7 @@ static void make_own(Local *l, Stmt *s)
     each_of(l, s->next, rewrite);
     l->at = s;
     for (int i = d->type.rank; i-- > 0;) d->type.dim[i + l->n] = d->type.dim[i];
-    for (int i = 0; i < l->n; i++) d->type.dim[i] = name_of(l, d->span, l->index[i]->name);
+    for (int i = 0; i < l->n; i++) d->type.dim[i] = counted_from_1(l, d->span, l->index[i]);
     d->type.rank += l->n;
     d->outer = l->n;
     Decl *along = l->n == 1 && l->index[0]->places ? l->index[0] : NULL;

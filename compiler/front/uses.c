@@ -307,7 +307,8 @@ static void check_distribution(Resolve *r, Stmt *s)
         if (hint) diag_help(m, "%s", hint);
         else if (stem && library_distribution(r->lib, stem)) diag_help(m, "after `~` a distribution has no suffix: %s(...)", stem);
         else if (near.best) diag_help(m, "is `%s` meant?", near.best);
-        else if (resolve_lookup(r, s->dist) || function_exists(s->dist)) diag_help(m, "a definition is written with `=`");
+        else if (function_exists(s->dist)) diag_help(m, "a definition is written with `=`");
+        else if (resolve_lookup(r, s->dist)) diag_help(m, "`%s` is a name of the model; docs/stdlib.md lists the distributions", s->dist);
         if (s->decl && s->decl->kind == DECL_VARIABLE) s->decl->poisoned = true;
         s->dist = NULL;
         return;

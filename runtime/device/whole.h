@@ -25,6 +25,8 @@ DEVICE_CALL long sample_dirichlet(Stream *g, const double *alpha, long n, double
 
 DEVICE_CALL long sample_multi_normal_cholesky(Stream *g, const double *mu, const double *L, long n, double *out)
 {
+    for (long i = 0; i < n; i++)
+        if (!(L[i * n + i] >= 0)) return i + 1;
     for (long k = 0; k < n; k++) out[k] = normal_standard(g);
     for (long i = n - 1; i >= 0; i--) {  // row by row, from the last one: those before it read what still stands in out
         const double *row = L + i * n;
@@ -38,6 +40,7 @@ DEVICE_CALL long sample_multi_normal_cholesky(Stream *g, const double *mu, const
 // A stationary autoregression of order 1 with mean 0; sigma is the standard deviation of its innovations.
 DEVICE_CALL long sample_ar1(Stream *g, double phi, double sigma, long n, double *out)
 {
+    if (!(sigma >= 0)) return 1;
     double sd = sigma / sqrt((1 - phi) * (1 + phi)), before = 0;
     for (long t = 0; t < n; t++, sd = sigma) before = out[t] = phi * before + sd * normal_standard(g);
     return not_all_finite(out, n);

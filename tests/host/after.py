@@ -253,6 +253,15 @@ def misuse():
     refused("loo", "line", "--pointwise", "line_1.csv", said="it is a file that is read")
     refused("compare", "line", said="one model is given")
     refused("compare", "line", "level", "line", "--log-lik", "y", said="line is given twice")
+    os.symlink("line_1.csv", os.path.join(work, "linked_1.csv"))
+    for again in ("./line", os.path.join(work, "line"), "line_1.csv", "linked_1.csv"):
+        refused("compare", "level", "line", again, "--log-lik", "y", said="line and %s are the same files" % again)
+    for k in range(1, 5): shutil.copy(os.path.join(work, "line_%d.csv" % k), os.path.join(work, "copied_%d.csv" % k))
+    refused("compare", "line", "copied", "--log-lik", "y", said="have the same log-likelihoods, number by number")
+    make("single", "data { vector[1] y; }\nprior { m ~ normal(0, 1); }\nlikelihood { y ~ normal(m, 1); }\n", {"y": [1.0]},
+         "--log-lik", "--no-summary")
+    made = [line.split() for line in run(gmc, "loo", "single").stdout.splitlines() if line.startswith(("elpd_loo", "p_loo"))]
+    check([row[2] for row in made] == ["-", "-"], "one observation has no standard error", made)
     refused("compare", "line", "shorter", "--log-lik", "y", said="has 4 observations, and line has 59")
     refused("compare", "line", "level", "two", said="chains of one run have equally many")
     with open(os.path.join(work, "line.json")) as f: data = json.load(f)
@@ -268,7 +277,7 @@ def misuse():
     check("whether line and silent are of the same data is not known" in said or "silent and line" in said, "files that say nothing", said)
     with open(os.path.join(work, "renamed_1.csv"), "w") as f:
         f.write(text["line_1.csv"].replace("log_lik_y.", "log_lik_v."))
-    refused("compare", "line", "line_1.csv", "renamed_1.csv", "--log-lik", "u,q", said="no columns q")
+    refused("compare", "line", "renamed_1.csv", "--log-lik", "u,q", said="no columns q")
     made = run(gmc, "loo", "line_1.csv").stdout
     check("1 chain, 1000 draws" in made, "one chain", made)
     # Missing values of y have columns of that name; elements that no statement draws are no draws that are not finite.

@@ -88,10 +88,13 @@ check("403" in page(port, host="elsewhere.example")[0] and "403" in asked(port, 
       and "200" in page(port, host="127.0.0.1:%d" % port)[0], "a request for another host is refused")
 check("404" in page(port, "/run_1.csv.part")[0] and "404" in page(port, "/../data.json")[0] and "405" in page(port, how="POST")[0],
       "nothing else is served")
-with socket.create_connection(("127.0.0.1", port)) as slow:
-    slow.sendall(b"GET ")
-    started = time.time()
-    check("200" in page(port)[0] and time.time() - started < 5, "one that says nothing holds nobody up:", time.time() - started)
+slow = [socket.create_connection(("127.0.0.1", port)) for _ in range(20)]
+slow[3].sendall(b"GET ")
+started = time.time()
+check("200" in page(port)[0] and time.time() - started < 5, "those that say nothing hold nobody up:", time.time() - started)
+slow[3].sendall(b"/ HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
+check(b"200" in slow[3].recv(20), "one that asks in two parts is answered")
+for one in slow: one.close()
 addresses = {socket.inet_ntoa(bytes.fromhex(line.split()[1][:8])[::-1]) for line in read("/proc/net/tcp").split("\n")[1:]
              if line and int(line.split()[1][9:], 16) == port and line.split()[3] == "0A"}
 check(addresses == {"127.0.0.1"}, "it listens here alone:", addresses)

@@ -46,12 +46,17 @@ bool is_factor_of_data(Expr *e, Expr **data)
     return moving != e && ex_data_only(*data) && ex_find(*data, test_loaded, NULL) && never_negative(moving);
 }
 
-bool end_is_kept(Expr *x, Expr *end, int side)
+bool end_is_certain(Expr *x, Expr *end, int side)
 {
     double range[2];
     range_of(x, &range[0], &range[1]);
     if (end->kind == EX_NUM && (side ? range[1] <= end->number : range[0] >= end->number)) return true;
-    if (never_negative(side ? ex_sub(end, x) : ex_is_num(end, 0) ? x : ex_sub(x, end))) return true;
+    return never_negative(side ? ex_sub(end, x) : ex_is_num(end, 0) ? x : ex_sub(x, end));
+}
+
+bool end_is_kept(Expr *x, Expr *end, int side)
+{
+    if (end_is_certain(x, end, side)) return true;
     Expr *moving, *rest;
     split(x, &moving, &rest);
     // the rest decides, which data have or a trial weighs
@@ -64,10 +69,12 @@ static bool in_order(const Expr *c)
     return c->kind == EX_REF && (c->var->constraint == CONSTRAINT_ORDERED || c->var->constraint == CONSTRAINT_POSITIVE_ORDERED);
 }
 
+static bool asks_for_order(const Decl *p) { return p->constraint == CONSTRAINT_ORDERED || p->constraint == CONSTRAINT_POSITIVE_ORDERED; }
+
 // The elements of an array of which the parameter asks something, and what.
 static void domain_of_elements(Domain *d, const Decl *p, Expr *e)
 {
-    const bool ordered = p->constraint == CONSTRAINT_ORDERED || p->constraint == CONSTRAINT_POSITIVE_ORDERED;
+    const bool ordered = asks_for_order(p);
     const bool factor = p->constraint == CONSTRAINT_CHOLESKY_COV || p->constraint == CONSTRAINT_CHOLESKY_CORR;
     Expr *before = NULL;
     d->along = index_new(intern("k"), ex_num(ordered ? 2 : 1), ex_dim(e, 0));
@@ -136,13 +143,25 @@ Expr *inside_domains(Graph *g, const Distribution *dist, int nargs, Expr **args,
     return all;
 }
 
-Expr *whole_domains(Graph *g, const Distribution *dist, int nargs, Expr **args, Expr *value)
+// The two ends of the support that arguments give, as those of uniform, are in order.
+static Expr *ends_in_order(Graph *g, const Distribution *dist, int nargs, Expr **args, Expr *value)
 {
-    Expr *all = NULL;
+    Expr *lo = NULL, *hi = NULL;
+    if (dist->discrete || dist->value_rank) return NULL;
+    support_ends(g, dist, nargs, args, value, &lo, &hi);
+    return lo && hi && !end_is_certain(hi, lo, 0) ? ex_call2("<=", lo, hi) : NULL;
+}
+
+Expr *whole_domains(Graph *g, const Distribution *dist, int nargs, Expr **args, Expr *value, bool only_order)
+{
+    Expr *all = only_order ? NULL : ends_in_order(g, dist, nargs, args, value);
     for (int k = 0; k < nargs && k < dist->nparams; k++) {
-        const Domain d = whole_domain(g, dist, nargs, args, value, k);
+        if (only_order && !asks_for_order(dist->params[k])) continue;
+        Domain d = whole_domain(g, dist, nargs, args, value, k);
+        for (int side = 0; side < 2 && d.x && g->supports_known; side++)
+            if (d.end[side] && end_is_certain(d.x, d.end[side], side)) d.end[side] = NULL;
         Expr *one = condition(&d);
         if (one) all = ex_both(all, one);
     }
-    return all && all->kind != EX_NUM ? all : NULL;
+    return all && !ex_is_num(all, 1) ? all : NULL;
 }

@@ -80,8 +80,8 @@ static Site *draw_site(Graph *g, Span span, const Distribution *d, Loops plates,
         site->args[site->nargs++] = support[0] ? support[0] : ex_num(-INFINITY);
         site->args[site->nargs++] = support[1] ? support[1] : ex_num(INFINITY);
     }
-    // of others the routine reports it; arguments of replicates lie inside
-    Expr *inside = d->discrete || d->value_rank || g->supports_known ? NULL : whole_domains(g, d, nargs, args, value);
+    // of vectors and matrices the routine reports it
+    Expr *inside = d->value_rank ? NULL : whole_domains(g, d, nargs, args, value, d->discrete && !within);
     if (inside) site->args[site->nargs++] = inside;
     site->guarded = inside != NULL;
     while (*last) last = &(*last)->next;

@@ -148,7 +148,7 @@ static Expr *in_doubt(Expr *e)
     }
     if (e->kind != EX_CALL || e->fn != FN_LE) return ex_is_num(e, 1) ? NULL : e;
     const bool lower = e->args[0]->kind == EX_NUM;
-    return end_is_kept(e->args[lower ? 1 : 0], e->args[lower ? 0 : 1], !lower) ? NULL : e;
+    return end_is_certain(e->args[lower ? 1 : 0], e->args[lower ? 0 : 1], !lower) ? NULL : e;
 }
 
 // The condition of a draw, if it is needed: what does not hold for some draw stops the run, where a routine might give a number

@@ -53,7 +53,8 @@ typedef struct GmLoo {
 
 bool gm_loo_open(GmLoo *out, const GmStored *s, const GmLooOptions *o, const char *command);  // false after a message
 void gm_loo_close(GmLoo *l);
-double gm_se_of_sum(const double *x, long n);  // sqrt(n var(x)), the variance with the divisor n - 1; of one number 0
+double gm_se_of_sum(const double *x, long n);  // sqrt(n var(x)), the variance with the divisor n - 1; of one number NaN
+void gm_put_estimate(int width, double x);     // two digits behind the point; a dash for NaN
 // An option of `loo` or `compare`; false after a message.
 bool gm_loo_option(int option, const char *text, void *options);
 int gm_loo(const GmModel *model, int argc, char **argv);

@@ -3,6 +3,7 @@
 // Differences are of pairs: the same observation under both models, so that what is hard to predict for both cancels (Vehtari, Gelman and
 // Gabry 2017, section 5.2). For differences below 4, and few observations, their standard error is too optimistic (Sivula, Magnusson,
 // Matamoros and Vehtari 2020, arXiv:2008.10296).
+#include "../fields.h"
 #include "../messages.h"
 #include "after.h"
 
@@ -10,6 +11,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 enum { SMALL = 4 };
 
@@ -48,6 +50,52 @@ static bool same_observations(const Compared *a, const Compared *b)
     return true;
 }
 
+// Whether both have the same numbers for each observation, which are not the same in all draws: draws of one run, or copies of them.
+static bool same_draws(const Compared *a, const Compared *b)
+{
+    bool varies = false;
+    for (long i = 0; i < a->loo.n; i++) {
+        if (a->loo.elpd[i] != b->loo.elpd[i] || a->loo.fit[i] != b->loo.fit[i]) return false;
+        varies |= a->loo.elpd[i] != a->loo.fit[i];
+    }
+    if (varies)
+        gm_error("compare: %s and %s have the same log-likelihoods, number by number: a model is compared with others", a->name, b->name);
+    return varies;
+}
+
+static bool share_a_file(char **a, int n_a, char **b, int n_b)
+{
+    for (int i = 0; i < n_a; i++)
+        for (int j = 0; j < n_b; j++) {
+            struct stat x, y;
+            if (stat(a[i], &x) == 0 && stat(b[j], &y) == 0 && x.st_dev == y.st_dev && x.st_ino == y.st_ino) return true;
+        }
+    return false;
+}
+
+// After a message: a model that is given twice, by whatever path, or has no draws.
+static bool refused(char **given, int n)
+{
+    char ***file = gm_alloc((size_t)n, sizeof *file);
+    int *count = gm_alloc((size_t)n, sizeof *count);
+    bool wrong = false;
+    for (int m = 0; m < n && !wrong; m++) {
+        wrong = !(file[m] = gm_draw_files("compare", given + m, 1, &count[m]));
+        for (int k = 0; k < m && !wrong; k++)
+            if ((wrong = strcmp(given[k], given[m]) == 0))
+                gm_error("compare: %s is given twice: a model is compared with others", given[m]);
+            else if ((wrong = share_a_file(file[k], count[k], file[m], count[m])))
+                gm_error("compare: %s and %s are the same files: a model is compared with others", given[k], given[m]);
+    }
+    for (int m = 0; m < n; m++) {
+        for (int k = 0; k < count[m] && file[m]; k++) free(file[m][k]);
+        free(file[m]);
+    }
+    free(file);
+    free(count);
+    return wrong;
+}
+
 static void print(const Compared *of, int n)
 {
     int width = 5;
@@ -61,8 +109,11 @@ static void print(const Compared *of, int n)
         double sum = 0;
         for (long i = 0; i < rows; i++) sum += difference[i] = of[m].loo.elpd[i] - of[0].loo.elpd[i];
         small |= m > 0 && fabs(sum) < SMALL;
-        printf("%-*s  %10.2f  %8.2f  %10.2f  %8.2f  %8.2f  %7ld\n", width, of[m].name, sum, gm_se_of_sum(difference, rows),
-               of[m].loo.elpd_sum, of[m].loo.elpd_se, of[m].loo.p_loo, of[m].loo.n_bad);
+        printf("%-*s  %10.2f", width, of[m].name, sum);
+        gm_put_estimate(8, gm_se_of_sum(difference, rows));
+        printf("  %10.2f", of[m].loo.elpd_sum);
+        gm_put_estimate(8, of[m].loo.elpd_se);
+        printf("  %8.2f  %7ld\n", of[m].loo.p_loo, of[m].loo.n_bad);
     }
     putchar('\n');
     for (int m = 0; m < n; m++)
@@ -85,12 +136,7 @@ int gm_compare(const GmModel *model, int argc, char **argv)
         gm_error("compare: one model is given: compare A B, the NAMEs of `-o NAME` of two or more");
         return GM_EXIT_USAGE;
     }
-    for (int m = 1; m < n; m++)
-        for (int k = 0; k < m; k++)
-            if (strcmp(argv[optind + k], argv[optind + m]) == 0) {
-                gm_error("compare: %s is given twice: a model is compared with others", argv[optind + m]);
-                return GM_EXIT_USAGE;
-            }
+    if (refused(argv + optind, n)) return GM_EXIT_USAGE;
     Compared *of = gm_alloc((size_t)n, sizeof *of);
     bool good = true;
     for (int m = 0; m < n && good; m++) {
@@ -99,6 +145,7 @@ int gm_compare(const GmModel *model, int argc, char **argv)
         char *command = gm_format("compare: %s", of[m].name);
         good = gm_opened(&s, model, "compare", argv + optind + m, 1) && gm_loo_open(&of[m].loo, &s, &o, command) &&
                (m == 0 || same_observations(&of[0], &of[m]));
+        for (int k = 0; k < m && good; k++) good = !same_draws(&of[k], &of[m]);
         gm_stored_close(&s);
         free(command);
     }

@@ -127,7 +127,13 @@ double gm_se_of_sum(const double *x, long n)
     double mean = 0, square = 0;
     for (long i = 0; i < n; i++) mean += x[i] / (double)n;
     for (long i = 0; i < n; i++) square += (x[i] - mean) * (x[i] - mean);
-    return n > 1 ? sqrt(square * (double)n / (double)(n - 1)) : 0;
+    return n > 1 ? sqrt(square * (double)n / (double)(n - 1)) : NAN;
+}
+
+void gm_put_estimate(int width, double x)
+{
+    if (isnan(x)) printf("  %*s", width, "-");
+    else printf("  %*.2f", width, x);
 }
 
 // Whether a column is NaN in all draws: the log-likelihood of a missing value.
@@ -323,8 +329,11 @@ static void print(const GmLoo *l)
            l->of);
     if (l->left_out) printf("; %ld missing one%s left out", l->left_out, l->left_out > 1 ? "s are" : " is");
     printf("\n\n          %12s  %10s\n", "estimate", "se");
-    printf("elpd_loo  %12.2f  %10.2f\n", l->elpd_sum, l->elpd_se);
-    printf("p_loo     %12.2f  %10.2f\n\n", l->p_loo, gm_se_of_sum(p, l->n));
+    printf("elpd_loo  %12.2f", l->elpd_sum);
+    gm_put_estimate(10, l->elpd_se);
+    printf("\np_loo     %12.2f", l->p_loo);
+    gm_put_estimate(10, gm_se_of_sum(p, l->n));
+    printf("\n\n");
     free(p);
     if (l->n_bad == 0) {
         printf("Pareto k: at most %.2f, which is good, for all.\n", l->good);

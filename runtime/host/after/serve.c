@@ -1,4 +1,5 @@
-// serve.c -- one page for browsers on this machine, by plain sockets: a request at a time, each with a second to arrive.
+// serve.c -- one page for browsers on this machine, by plain sockets. Each request has a second to arrive; browsers open connections ahead
+// on which they ask nothing, and others are answered meanwhile.
 //
 // Nobody on another machine can connect. A page of another site, open in a browser here, could ask by a name of its own that leads to
 // 127.0.0.1: requests for another host are refused. Nothing that is asked for is a path, and nothing is changed.
@@ -17,7 +18,16 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-enum { REQUEST = 8192 };
+enum { REQUEST = 8192, CLIENTS = 32 };
+
+typedef struct Client {
+    int from;      // its socket
+    double until;  // when it is given up
+    size_t n;
+    char text[REQUEST];
+} Client;
+static Client *client[CLIENTS];  // those whose request is not there yet, the oldest first
+static int n_clients;
 
 int gm_serve_open(long port)
 {
@@ -39,22 +49,33 @@ int gm_serve_port(int listening)
     return ntohs(at.sin_port);
 }
 
-// Reads up to the blank line; false: it is not there within a second.
-static bool read_request(int from, char *text)
+// Reads what is there. 1: up to the blank line; 0: more is to come; -1: nothing will.
+static int read_more(Client *c)
 {
-    const double until = gm_seconds() + 1;
-    for (size_t n = 0; n < REQUEST - 1;) {
-        struct pollfd ready = {.fd = from, .events = POLLIN};
-        const double left = until - gm_seconds();
-        if (left <= 0 || poll(&ready, 1, (int)(1000 * left) + 1) <= 0) return false;
-        const ssize_t more = recv(from, text + n, REQUEST - 1 - n, MSG_DONTWAIT);
-        if (more <= 0) return false;
-        n += (size_t)more;
-        text[n] = 0;
-        if (strlen(text) != n) return false;
-        if (strstr(text, "\r\n\r\n")) return true;
-    }
-    return false;
+    const ssize_t more = recv(c->from, c->text + c->n, REQUEST - 1 - c->n, MSG_DONTWAIT);
+    if (more <= 0) return more < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR) ? 0 : -1;
+    c->n += (size_t)more;
+    c->text[c->n] = 0;
+    if (strlen(c->text) != c->n) return -1;
+    return strstr(c->text, "\r\n\r\n") ? 1 : c->n == REQUEST - 1 ? -1 : 0;
+}
+
+static void forget(int k)
+{
+    shutdown(client[k]->from, SHUT_WR);
+    close(client[k]->from);
+    free(client[k]);
+    memmove(client + k, client + k + 1, sizeof *client * (size_t)(--n_clients - k));
+}
+
+static void welcome(int listening)
+{
+    const int one = accept4(listening, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+    if (one < 0) return;
+    if (n_clients == CLIENTS) forget(0);
+    Client *c = client[n_clients++] = gm_alloc(1, sizeof *c);
+    c->from = one;
+    c->until = gm_seconds() + 1;
 }
 
 // Whether it names this machine: 127.0.0.1 or localhost, with or without a port.
@@ -95,10 +116,8 @@ static void answer(int to, const char *status, const char *more, const char *bod
 }
 
 // Whether the page was sent.
-static bool serve_one(int to, bool last, void (*put)(FILE *to, const void *what), const void *what)
+static bool serve_one(int to, const char *request, bool last, void (*put)(FILE *to, const void *what), const void *what)
 {
-    char request[REQUEST] = "";
-    if (!read_request(to, request)) return false;
     const bool get = strncmp(request, "GET ", 4) == 0,
                page = get && (strncmp(request + 4, "/ ", 2) == 0 || strncmp(request + 4, "/?", 2) == 0);
     if (!page || !for_this_host(request)) {
@@ -116,18 +135,31 @@ static bool serve_one(int to, bool last, void (*put)(FILE *to, const void *what)
     return true;
 }
 
+// Until a request comes or goes on, or a client is given up, or the time.
+static void wait_for_clients(int listening, double until)
+{
+    struct pollfd ready[CLIENTS + 1] = {{.fd = listening, .events = POLLIN}};
+    for (int k = 0; k < n_clients; k++) {
+        ready[k + 1] = (struct pollfd){.fd = client[k]->from, .events = POLLIN};
+        if (client[k]->until < until) until = client[k]->until;
+    }
+    const double left = until - gm_seconds();
+    poll(ready, (nfds_t)n_clients + 1, left > 0 ? (int)(1000 * left) + 1 : 0);
+    if (ready[0].revents) welcome(listening);
+}
+
 int gm_serve(int listening, double seconds, bool last, void (*put)(FILE *to, const void *what), const void *what)
 {
     const double until = gm_seconds() + seconds;
     int sent = 0;
-    for (double left; (left = until - gm_seconds()) > 0 && !(last && sent > 0);) {
-        struct pollfd ready = {.fd = listening, .events = POLLIN};
-        if (poll(&ready, 1, (int)(1000 * left) + 1) <= 0) continue;
-        const int one = accept4(listening, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
-        if (one < 0) continue;
-        sent += serve_one(one, last, put, what);
-        shutdown(one, SHUT_WR);
-        close(one);
+    while (gm_seconds() < until && !(last && sent > 0)) {
+        wait_for_clients(listening, until);
+        for (int k = n_clients; k-- > 0;) {
+            const int there = read_more(client[k]);
+            if (there > 0) sent += serve_one(client[k]->from, client[k]->text, last, put, what);
+            if (there != 0 || client[k]->until < gm_seconds()) forget(k);
+        }
     }
+    while (last && n_clients > 0) forget(0);
     return sent;
 }
