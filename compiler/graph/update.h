@@ -233,15 +233,16 @@ typedef struct Update {
         const struct Ellipse *ellipse;  // ELLIPTICAL
         struct {                        // NUTS
             int n;
-            Factor **factor;    // whose densities read the block
-            double accept;      // what the step size aims at
-            int depth;          // of a trajectory: at most 2^depth steps
-            int steps;          // HMC: of every trajectory; 0: NUTS
-            bool named, chees;  // the model requests the method by name; chains adapt together
-            double step;        // HMC: their size; 0: adapted
-            double anneal;      // HMC: temperature that warm-up begins with
-            int metric;         // a MetricKind (runtime/device/metric.h)
-            int sums;           // of factor_counts_at: how many sums over values of others it sees
+            Factor **factor;     // whose densities read the block
+            double accept;       // what the step size aims at
+            int depth;           // of a trajectory: at most 2^depth steps
+            int steps;           // HMC: of every trajectory; 0: NUTS
+            bool named, chees;   // the model requests the method by name; chains adapt together
+            double step;         // HMC: their size; 0: adapted
+            double anneal;       // HMC: temperature that warm-up begins with
+            int metric;          // a MetricKind (runtime/device/metric.h)
+            int sums;            // of factor_counts_at: how many sums over values of others it sees
+            const Factor *wall;  // the first condition that what is computed lies in its domain; or NULL
         } nuts;
     };
     struct Update *next;

@@ -43,8 +43,10 @@ GM_HOST_ONLY void gm_nuts_begin(GmRun *run, const GmHmc *of, int chain)
     settings.max_depth = of->depth;
     settings.steps = of->steps;
     settings.step = of->step;
+    settings.walls = of->walls;
     if (nuts_room(of->coordinates) > of->room) abort();
     Nuts *const m = gm_nuts_of(s, of);
+    if (run->sweep <= run->warmup) m->left = 0;
     m->linear = of->together ? NULL : gm_metric_of(run->metrics, run, of, chain);
     settings.same_density = of->alone && memcmp(gm_array(s, of->position), nuts_position(m), sizeof(wide) * (size_t)of->coordinates) == 0;
     Stream g = stream(sweep_place(run, chain), of->var, STREAM_NUTS);

@@ -91,6 +91,7 @@ typedef struct NutsSettings {  // zero everywhere: NUTS as usual
     double target;       // mean acceptance that the step size aims at; 0: 0.8
     int waits;           // what the coordinates of effects become is settled by the caller
     double temperature;  // 0: 1. Steps are sqrt(T) times as long: those that are stable stay so
+    int walls;  // the line of the model where what is computed may leave its domain, beyond which the density is 0; 0: there is none
 } NutsSettings;
 
 typedef enum { NUTS_AS_WRITTEN, NUTS_STANDARD, NUTS_SETTLED } NutsStandard;
@@ -125,6 +126,7 @@ typedef struct Nuts {
     Metric *linear;    // a metric that is not diagonal, or may become so; NULL: it is diagonal
     int standardised;  // a NutsStandard: what m->standard holds
     int noted;         // on a GPU: sweeps whose draws the host has not read yet
+    long left;         // divergent transitions that left such a domain, after warm-up
     double step;
     double centre, error, log_step, log_step_mean;  // dual averaging
     long averaged;
@@ -694,6 +696,8 @@ DEVICE double nuts_arrive(Nuts *m)
     return is_finite(h) ? h : INFINITY;
 }
 
+DEVICE int nuts_leaves(const Nuts *m) { return m->settings.walls && !is_finite(m->log_density); }
+
 // A new momentum at the chain's state.
 DEVICE void nuts_push(Nuts *m)
 {
@@ -823,6 +827,7 @@ DEVICE NutsNext nuts_stepped(Nuts *m)
     const double h = nuts_arrive(m);
     m->n_leapfrog++;
     if (!(h - m->start <= NUTS_ENERGY)) m->divergent = 1;
+    m->left += nuts_leaves(m);
     if (h < INFINITY && m->n_leapfrog < m->settings.steps) return NUTS_LEAP;
     const double ratio = h < m->start ? 1 : exp(m->start - h);
     nuts_try(m, h, m->n_leapfrog);  // whatever comes of it: chees.h reads it
@@ -856,6 +861,7 @@ DEVICE NutsNext nuts_moved(Nuts *m)
     m->n_leapfrog++;
     if (!(gain >= -NUTS_ENERGY)) {
         m->divergent = 1;
+        m->left += nuts_leaves(m);
         return NUTS_FINISH;
     }
     if (gain - m->base > 400) {  // a start far out: weights stay within doubles

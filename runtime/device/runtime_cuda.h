@@ -393,6 +393,21 @@ static __device__ void gm_leave_out(GmPlace *place, int chains, int ask)
     place->going[0] = n;
 }
 
+static __device__ NutsSettings gm_hmc_settings(const GmHmc &of, const GmPlace *place)
+{
+    NutsSettings settings;
+    settings.steps = of.steps;
+    settings.waits = 0;
+    settings.max_depth = of.depth;
+    settings.metric = NUTS_ADAPTED;
+    settings.same_density = of.alone;
+    settings.step = of.step;
+    settings.walls = of.walls;
+    settings.target = of.accept;
+    settings.temperature = nuts_temperature(of.anneal, (long)place->sweep, place->warmup);
+    return settings;
+}
+
 // A block a chain, of 32 threads or more, or several that run at once, which share its vectors; blockIdx.y: the chain, from `first` on, of
 // all `chains`. `begins`: the chain's state is in `position`, and this is the first round; else the density has been evaluated. Leaves at
 // `position` where the density is to be evaluated next, or the draw, and in `asking` how many chains need it. A chain that has its draw
@@ -408,15 +423,8 @@ extern "C" __global__ void __launch_bounds__(NUTS_MOST_LANES)
     if (of.standardised) m.standard = gm_array<wide>(states, of.state_size, chain, of.standardised);
     int more = 0;
     if (begins) {
-        NutsSettings settings;
-        settings.steps = of.steps;
-        settings.waits = 0;
-        settings.max_depth = of.depth;
-        settings.metric = NUTS_ADAPTED;
-        settings.same_density = of.alone;
-        settings.step = of.step;
-        settings.target = of.accept;
-        settings.temperature = nuts_temperature(of.anneal, (long)place->sweep, place->warmup);
+        NutsSettings settings = gm_hmc_settings(of, place);
+        if ((long)place->sweep <= place->warmup) m.left = 0;
         if (of.together) chees_settings(&m, &settings, (long)place->sweep - of.first, of.adapts);
         Stream g = stream(gm_sweep_of(place, chain), of.var, STREAM_NUTS);
         nuts_begin(&m, &g, position, &settings, (long)place->sweep - of.first, of.adapts);

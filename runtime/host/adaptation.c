@@ -62,6 +62,21 @@ GmAdaptation gm_adaptation(const GmModel *model, const GmMemory *m, const GmRun 
     return a;
 }
 
+long gm_transitions_left(const GmModel *model, const GmRun *run, int diagnostics, int *line)
+{
+    const int machine = field_before(model, diagnostics, "nuts_");
+    const char *state = run->device ? run->device->state : run->state;
+    long left = 0;
+    for (int c = 0; c < run->chains && machine < model->n_state; c++) {
+        Nuts head = {0};
+        double none;
+        if (!fetch(run, *(wide *const *)(state + (size_t)c * model->state_size + model->state[machine].offset), 0, &head, &none)) break;
+        left += head.left;
+        *line = head.settings.walls > 0 ? head.settings.walls : *line;
+    }
+    return left;
+}
+
 void gm_adaptation_write(FILE *to, const GmAdaptation *a)
 {
     char number[GM_NUMBER_ROOM];

@@ -35,6 +35,9 @@ typedef struct GmAdaptation {
 } GmAdaptation;
 
 GmAdaptation gm_adaptation(const GmModel *model, const GmMemory *m, const GmRun *run, int chain);
+// Of the transitions of all chains whose diagnostics are this field, those after warm-up that left the domain of something computed; *line:
+// where the model has the first such condition.
+long gm_transitions_left(const GmModel *model, const GmRun *run, int diagnostics, int *line);
 void gm_adaptation_write(FILE *to, const GmAdaptation *a);
 
 // ---- moments.c: means and sds of quantities whose draws are not stored ----

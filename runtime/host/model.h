@@ -228,6 +228,7 @@ typedef struct GmHmc {
     int32_t selection;     // it belongs to a method selection, and an infinite density at the start is no fault
     double accept;         // mean acceptance that the step size aims at (0.8)
     int32_t depth, steps;  // NUTS: doublings at most (10); HMC: leapfrog steps of every trajectory
+    int32_t walls;         // the first line where what is computed may leave its domain, and the density is 0; 0: there is none
     double step;           // step size; 0: adapted
     double anneal;         // temperature of the first sweep of warm-up (1)
     const char *summed;    // discrete unknowns that its density sums out; NULL: none

@@ -195,8 +195,38 @@ static double energy_ratio(const GmDraws *d, int chain, long column)
     return ratio;
 }
 
+// Divergent transitions of an update. A domain that they left is no fault of its step size, and the law of the draws is right there.
+static void warn_of_divergent(FILE *to, const GmDraws *d, const GmModel *model, const GmRun *run, int field, long divergent, const char *of)
+{
+    const long all = d->chains * d->kept;
+    bool between = false;
+    int line = 0;
+    const char *chosen = gm_trials_of_moves(d->selected, field, &between);
+    const long left = run ? gm_transitions_left(model, run, field, &line) / d->options->thin : 0;
+    const long most = left < divergent ? left : divergent;
+    fprintf(to, "Warning: %ld of %ld NUTS transitions (%.*g %%) of %s were divergent. ", divergent, all, gm_percent_digits(divergent, all),
+            100 * (double)divergent / (double)all, chosen ? chosen : of);
+    if (most > 0) {
+        if (most == divergent) fprintf(to, "They");
+        else fprintf(to, "%ld of these", most);
+        fprintf(to, " left the domain of something computed, as on line %d, beyond which the density is 0. That biases no estimate. ",
+                line);
+    }
+    if (most > 0 && most == divergent)
+        fprintf(to, "But the ends of the domain are reached slowly: see R-hat and tail effective sample sizes%s.\n",
+                chosen ? ", or run with --method gibbs" : "");
+    else if (between)
+        fprintf(to, "Gibbs sweeps in between still reach these regions, so estimates are not necessarily biased: see R-hat and tail "
+                    "effective sample sizes, or run with --method gibbs.\n");
+    else
+        fprintf(to,
+                "Regions of high curvature are not explored, and estimates may be biased. %s smaller step size (--adapt-delta 0.99), or "
+                "another parameterisation.\n",
+                chosen ? "Use --method gibbs or both, a" : "Use a");
+}
+
 // What NUTS reports of its transitions.
-static void print_move_warnings(FILE *to, const GmDraws *d, const GmModel *model)
+static void print_move_warnings(FILE *to, const GmDraws *d, const GmModel *model, const GmRun *run)
 {
     for (long k = 0; k < d->n_columns; k++) {
         if (!gm_draws_diagnostic(d, model, k) || d->column[k].element != 0) continue;
@@ -214,18 +244,7 @@ static void print_move_warnings(FILE *to, const GmDraws *d, const GmModel *model
         const long all = d->chains * d->kept;
         bool between = false;
         const char *chosen = gm_trials_of_moves(d->selected, d->column[k].field, &between);
-        if (divergent > 0) {
-            fprintf(to, "Warning: %ld of %ld NUTS transitions (%.*g %%) of %s were divergent. ", divergent, all,
-                    gm_percent_digits(divergent, all), 100 * (double)divergent / (double)all, chosen ? chosen : of);
-            if (between)
-                fprintf(to, "Gibbs sweeps in between still reach these regions, so estimates are not necessarily biased: see R-hat "
-                            "and tail effective sample sizes, or run with --method gibbs.\n");
-            else
-                fprintf(to,
-                        "Regions of high curvature are not explored, and estimates may be biased. %s smaller step size (--adapt-delta "
-                        "0.99), or another parameterisation.\n",
-                        chosen ? "Use --method gibbs or both, a" : "Use a");
-        }
+        if (divergent > 0) warn_of_divergent(to, d, model, run, d->column[k].field, divergent, of);
         if (deepest > 0)
             fprintf(to,
                     "Warning: %ld of %ld NUTS transitions (%.*g %%) of %s reached the maximum tree depth: they are slow, not wrong; "
@@ -524,7 +543,7 @@ bool gm_summary_print(FILE *to, const GmDraws *d, const GmModel *model, const Gm
     memcpy(judged, all, (size_t)d->n_summarised * sizeof *judged);
     if (run) gm_labels_judge(d, model, m, all, judged, ordered);
     const bool slow = print_warnings(to, d, model, m, o, judged, n_diagnosed, run, ordered);
-    print_move_warnings(to, d, model);
+    print_move_warnings(to, d, model, run);
     if (run) gm_labels_note(to, model, m, d, ordered, slow);
     free(ordered);
     free(judged);

@@ -26,15 +26,17 @@ static bool is_sliced(const Update *s, const Graph *g)
            (v->constraint == CONSTRAINT_NONE && (!s->conditional->whole || s->conditional->recursion));
 }
 
-// A selection of the block: NUTS comes last in the sweep, since no other update reads what it leaves out. Updates of the
-// block, and of auxiliaries that are `theirs`, by the number of a variable, belong to the other method.
+// A selection of the block: NUTS comes last in the sweep, since no other update reads what it leaves out. Updates of the block, and of
+// auxiliaries that are `theirs`, by the number of a variable, belong to the other method. Where there are walls these are taken if there is
+// no trial.
 static Update *add_selection(Graph *g, Var **block, int n, const bool *theirs, bool coupled, const char *reason)
 {
     Selection *c = NEW(g->arena, Selection), **last = &g->selections;
-    *c = (Selection){.number = 1, .n = n, .block = block, .coupled = coupled};
+    Update *move = nuts_update(g, &all_by_nuts, block, n, true);
+    const Factor *wall = move->nuts.wall;
+    *c = (Selection){.number = 1, .n = n, .block = block, .coupled = coupled && !wall};
     for (; *last; last = &(*last)->next) c->number++;
     *last = c;
-    Update *move = nuts_update(g, &all_by_nuts, block, n, true);
     for (Update *s = g->updates; s; s = s->next) {
         if (s->imputes || s->when != EVERY_SWEEP || !theirs[s->block[0]->id]) continue;
         s->when = WITHOUT_GRADIENTS;
@@ -43,7 +45,11 @@ static Update *add_selection(Graph *g, Var **block, int n, const bool *theirs, b
     }
     move->when = WITH_GRADIENTS;
     move->selection = c;
-    move->reason = reason;
+    move->reason = !wall ? reason
+                         : arena_printf(g->arena,
+                                        "%s. What is computed on line %d may leave its domain, where the density is 0: a transition that "
+                                        "leaves it ends as divergent",
+                                        reason, span_line(wall->span));
     update_append(&g->updates, move);
     return move;
 }
@@ -156,14 +162,7 @@ static const char *not_worth(Graph *g, const int *set, int which, Var *const *bl
         const char *why = NULL;
         if (!has_gradient(g, block[i], &why)) return arena_printf(g->arena, "NUTS cannot draw `%s`: %s", block[i]->name, why);
     }
-    if (!block_jumps(g, block, n)) return NULL;
-    const Factor *wall = block_wall(g, block, n);
-    return !wall
-               ? "its density has jumps, which gradients do not show"
-               : arena_printf(g->arena,
-                              "what is computed on line %d may leave its domain, which gradients do not show; declared bounds of data, as "
-                              "<lower=0>, may rule that out",
-                              span_line(wall->span));
+    return block_jumps(g, block, n) == JUMPS ? "its density has jumps, which gradients do not show" : NULL;
 }
 
 // The update of an unknown that is offered, if each of its elements is drawn there given all others.
@@ -280,10 +279,9 @@ static void compete_in_sets(Graph *g, int offers, bool *in)
                 sliced++;
                 coupled |= s->conditional->nbatch < s->block[0]->rank;
             }
-        Update *move = add_selection(
-            g, block, n, theirs, coupled || sliced > 1,
-            "a trial in warm-up compares it with their Gibbs updates; it is taken if the unknown that mixes worst has clearly more "
-            "effective draws for the same work by it");
+        const char *reason = "a trial in warm-up compares it with their Gibbs updates; it is taken if the unknown that mixes worst has "
+                             "clearly more effective draws for the same work by it";
+        Update *move = add_selection(g, block, n, theirs, coupled || sliced > 1, reason);
         for (int k = 0; k < n; k++) {
             block[k]->summing.sums -= offers;
             in[block[k]->id] = true;
@@ -330,7 +328,7 @@ bool move_together(Graph *g)
         }
         const char *why = NULL;
         for (int i = 0; i < n && coupled; i++) coupled = has_gradient(g, block[i], &why);
-        if (coupled && !block_jumps(g, block, n))
+        if (coupled && block_jumps(g, block, n) != JUMPS)
             add_selection(g, block, n, theirs, true,
                           "no family has their statistics, and they depend on each other; the warm-up tries it beside their slices");
     }

@@ -67,49 +67,6 @@ bool has_gradient(Graph *g, Var *v, const char **why)
     return !*why && series_differentiable(g, &b, why);
 }
 
-// All elements of a block move together; the density is that of the model as written wherever its latents can be integrated out, or are not
-// drawn at all (as_written).
-Update *nuts_update(Graph *g, const Request *asked, Var *const *block, int n, bool as_written)
-{
-    Update *s = update_new(g, UPDATE_NUTS, block[0]->span);
-    s->block = arena_copy(g->arena, block, sizeof *block * (size_t)n);
-    s->nblock = n;
-    s->reason = asked->nnames ? "the model requests it" : "--method nuts";
-    s->nuts.named = asked->nnames > 0;
-    s->nuts.chees = asked->method == METHOD_CHEES;
-    s->nuts.accept = setting(g, asked, SETTING_ACCEPT, false, 0.8, 0.01, 0.999);
-    s->nuts.depth = (int)setting(g, asked, SETTING_DEPTH, true, 10, 1, 10);
-    s->nuts.metric = metric_setting(asked);
-    if (asked->method == METHOD_HMC) {
-        s->nuts.steps = (int)setting(g, asked, SETTING_STEPS, true, 10, 1, 1e6);
-        s->nuts.step = setting(g, asked, SETTING_STEP, false, 0, 1e-12, 1e12);
-        s->nuts.anneal = setting(g, asked, SETTING_ANNEAL, false, 1, 1, 1e9);
-    }
-    s->collapsed = true;
-    bool any = false;
-    for (int i = 0; i < n; i++) {
-        const char *why;
-        if (!has_gradient(g, block[i], &why)) {
-            Diag *m = diag(g->diags, asked->span, DIAG_E0508, block[i]->name, asked->by);
-            diag_because(m, "%s", why);
-            diag_help(m, "leave it out of the request: gmc chooses");
-            return NULL;
-        }
-        const Reading of = factors_of(g, block[i]);
-        bool latents = false;
-        for (int q = 0; q < of.n; q++) latents |= of.factor[q]->replaced && factor_counts(of.factor[q], block[i], true);
-        any |= latents;
-        s->collapsed &= !latents || as_written || can_collapse(g, block[i]);
-    }
-    s->collapsed &= any;
-    const Reading of = factors_of_block(g, block, n);
-    s->nuts.factor = NEW_N(g->arena, Factor *, of.n + 1);
-    const int sums = s->nuts.sums = block_sums(block, n);
-    for (int q = 0; q < of.n; q++)
-        if (factor_counts_at(of.factor[q], sums, s->collapsed)) s->nuts.factor[s->nuts.n++] = of.factor[q];
-    return s;
-}
-
 // ---- jumps ----
 
 typedef struct Smooth {
@@ -155,30 +112,84 @@ static Look test_jump(const Expr *e, void *with)
 
 bool has_jump(const Expr *log_density, Var *const *block, int n) { return ex_find(log_density, test_jump, &(Smooth){block, n}); }
 
-const Factor *block_wall(Graph *g, Var *const *block, int n)
+// Nothing but the condition that what is computed lies in a domain, within(a + b*x, 0, inf). Beyond it the density is 0: a trajectory that
+// leaves ends there as divergent, and its law is right. The ends of an unknown or of data are no such condition: their mass lies there.
+static bool is_wall(const Expr *e)
+{
+    while (e->kind == EX_REDUCE && e->fn == FN_sum) e = e->args[2];
+    return e->kind == EX_CALL && e->fn == FN_WITHIN && (e->args[0]->kind != EX_REF || e->args[0]->var->kind == VAR_SERIES);
+}
+
+static const Factor *first_wall(const Update *s)
+{
+    const Smooth smooth = {s->block, s->nblock};
+    for (int q = 0; q < s->nuts.n; q++) {
+        const Expr *e = s->nuts.factor[q]->log_density;
+        if (is_wall(e) && ex_find(e, test_jump, (void *)&smooth)) return s->nuts.factor[q];
+    }
+    return NULL;
+}
+
+// ---- updates ----
+
+// All elements of a block move together; the density is that of the model as written wherever its latents can be integrated out, or are not
+// drawn at all (as_written).
+Update *nuts_update(Graph *g, const Request *asked, Var *const *block, int n, bool as_written)
+{
+    Update *s = update_new(g, UPDATE_NUTS, block[0]->span);
+    s->block = arena_copy(g->arena, block, sizeof *block * (size_t)n);
+    s->nblock = n;
+    s->reason = asked->nnames ? "the model requests it" : "--method nuts";
+    s->nuts.named = asked->nnames > 0;
+    s->nuts.chees = asked->method == METHOD_CHEES;
+    s->nuts.accept = setting(g, asked, SETTING_ACCEPT, false, 0.8, 0.01, 0.999);
+    s->nuts.depth = (int)setting(g, asked, SETTING_DEPTH, true, 10, 1, 10);
+    s->nuts.metric = metric_setting(asked);
+    if (asked->method == METHOD_HMC) {
+        s->nuts.steps = (int)setting(g, asked, SETTING_STEPS, true, 10, 1, 1e6);
+        s->nuts.step = setting(g, asked, SETTING_STEP, false, 0, 1e-12, 1e12);
+        s->nuts.anneal = setting(g, asked, SETTING_ANNEAL, false, 1, 1, 1e9);
+    }
+    s->collapsed = true;
+    bool any = false;
+    for (int i = 0; i < n; i++) {
+        const char *why;
+        if (!has_gradient(g, block[i], &why)) {
+            Diag *m = diag(g->diags, asked->span, DIAG_E0508, block[i]->name, asked->by);
+            diag_because(m, "%s", why);
+            diag_help(m, "leave it out of the request: gmc chooses");
+            return NULL;
+        }
+        const Reading of = factors_of(g, block[i]);
+        bool latents = false;
+        for (int q = 0; q < of.n; q++) latents |= of.factor[q]->replaced && factor_counts(of.factor[q], block[i], true);
+        any |= latents;
+        s->collapsed &= !latents || as_written || can_collapse(g, block[i]);
+    }
+    s->collapsed &= any;
+    const Reading of = factors_of_block(g, block, n);
+    s->nuts.factor = NEW_N(g->arena, Factor *, of.n + 1);
+    const int sums = s->nuts.sums = block_sums(block, n);
+    for (int q = 0; q < of.n; q++)
+        if (factor_counts_at(of.factor[q], sums, s->collapsed)) s->nuts.factor[s->nuts.n++] = of.factor[q];
+    s->nuts.wall = first_wall(s);
+    return s;
+}
+
+Jumps block_jumps(Graph *g, Var *const *block, int n)
 {
     const Smooth smooth = {block, n};
     const Reading of = factors_of_block(g, block, n);
-    const Factor *wall = NULL;
+    Jumps found = NO_JUMPS;
     for (int q = 0; q < of.n; q++) {
         const Expr *e = of.factor[q]->log_density;
         if (!factor_counts_at(of.factor[q], block_sums(block, n), true) || !ex_find(e, test_jump, (void *)&smooth)) continue;
-        if (e->kind != EX_CALL || e->fn != FN_WITHIN) return NULL;
-        if (!wall) wall = of.factor[q];
+        if (!is_wall(e)) return JUMPS;
+        found = WALLS;
     }
-    return wall;
-}
-
-bool block_jumps(Graph *g, Var *const *block, int n)
-{
-    const Smooth smooth = {block, n};
-    const Reading of = factors_of_block(g, block, n);
-    for (int q = 0; q < of.n; q++)
-        if (factor_counts_at(of.factor[q], block_sums(block, n), true) && ex_find(of.factor[q]->log_density, test_jump, (void *)&smooth))
-            return true;
     const Moving with = block_with_series(g, block, n, block_sums(block, n));
     for (int i = n; i < with.n; i++)
         for (const Site *t = with.var[i]->sites; t; t = t->next)
-            if (ex_find(t->value, test_jump, (void *)&smooth)) return true;
-    return false;
+            if (ex_find(t->value, test_jump, (void *)&smooth)) return JUMPS;
+    return found;
 }

@@ -9,7 +9,8 @@ bool has_gradient(Graph *g, Var *v, const char **because);  // NUTS can draw it;
 // as_written: with the density of the model as written wherever latents can be integrated out, or are not drawn
 Update *nuts_update(Graph *g, const Request *asked, Var *const *block, int n, bool as_written);
 bool has_jump(const Expr *log_density, Var *const *block, int n);  // the density has jumps along the block
-bool block_jumps(Graph *g, Var *const *block, int n);              // the same of any factor that the block enters
-// where a density jumps only at the ends of what is computed, as of the domain of an argument: the first such condition; or NULL
-const Factor *block_wall(Graph *g, Var *const *block, int n);
+
+// Of the factors that a block enters. Walls: where what is computed may leave its domain, of an argument as a rule, and nothing else jumps.
+typedef enum { NO_JUMPS, WALLS, JUMPS } Jumps;
+Jumps block_jumps(Graph *g, Var *const *block, int n);
 #endif

@@ -118,6 +118,7 @@ static void put_settings(const HmcBlock *m, Launch *l, const UpdateCode *code)
     if (s->nuts.steps == 0 && !s->nuts.chees) set_number(l, "depth", s->nuts.depth);
     set_number(l, "steps", s->nuts.steps);
     set_number(l, "step", s->nuts.step);
+    set_number(l, "walls", s->nuts.wall ? span_line(s->nuts.wall->span) : 0);
     if (s->nuts.anneal > 1) set_number(l, "anneal", s->nuts.anneal);
     const char *summed = summed_out(p, s);
     if (*summed) with_string(l, summed), as_setting(l, "summed");

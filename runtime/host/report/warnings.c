@@ -436,6 +436,7 @@ static void divergences(Warnings *w)
         "%ld of %ld transitions (%.*g %%) were divergent: the sampler met a region of high curvature that it could not follow. What lies "
         "there is missing from the draws, and estimates may be biased.",
         f->divergent, all, gm_percent_digits(f->divergent, all), 100 * (double)f->divergent / (double)all);
+    if (s->by_gmc) say(w, "Where the run itself says that they left the domain of something computed, nothing is missing.");
     static const char *const kinds[] = {"small", "extreme", "large"};
     const char *kind[2] = {NULL, NULL};
     for (int k = 0; k < f->n_associated && k < 2; k++) kind[k] = kinds[f->direction[k] < 0.4 ? 0 : f->direction[k] > 0.6 ? 2 : 1];
