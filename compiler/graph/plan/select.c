@@ -282,8 +282,7 @@ static void compete_in_sets(Graph *g, int offers, bool *in)
             }
         Update *move = add_selection(
             g, block, n, theirs, coupled || sliced > 1,
-            "a trial in warm-up compares it with their Gibbs updates; it is taken if the unknown that mixes worst has clearly more "
-            "effective draws for the same work by it");
+            "taken if, in a trial in warm-up, the unknown that mixes worst has clearly more effective draws for the same work by it");
         for (int k = 0; k < n; k++) {
             block[k]->summing.sums -= offers;
             in[block[k]->id] = true;
