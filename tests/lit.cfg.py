@@ -34,5 +34,7 @@ config.environment["HEADERS"] = sums.hexdigest()
 for name in ("CUDA_HOME", "HOME"):
     if name in os.environ:
         config.environment[name] = os.environ[name]
+# Long lines of programs as one: those that end with a comma, and those that go on with an operator.
+config.substitutions += [("%joined", r"sed -z -E 's/,\n +/, /g; s/\n +([-+*\/?:] )/ \1/g'")]
 config.substitutions += [("%gmc", os.path.join(root, "build", "gmc") + " --check-passes"), ("%root", root),
                          ("%python", os.path.join(root, "build", "venv", "bin", "python"))]

@@ -62,8 +62,7 @@ void emit_ration(Out *o, const UpdateCode *s)
     const Out in = launching(o), *sizes = &in;
     if (!s->ration.sweep) return;
     line(o, "// Multiply-adds of a sweep, and of a trial of the scales that %s draws with the joint normal integrated out.", s->function);
-    for (int trial = 0; trial < 2; trial++)
-        FUNCTION("static double %s_of_%s(const GmRun *run)", trial ? "trial" : "sweep", s->function)
+    for (int trial = 0; trial < 2; trial++) FUNCTION("static double %s_of_%s(const GmRun *run)", trial ? "trial" : "sweep", s->function)
         {
             emit_data(o);
             line(o, "(void)d;");
@@ -83,7 +82,7 @@ static void emit_scales(const Out *o, const UpdateCode *s)
         const Var *v = of->var[i];
         const char *lo = isfinite(v->lower_number) ? number_c(o, v->lower_number) : "-INFINITY",
                    *hi = isfinite(v->upper_number) ? number_c(o, v->upper_number) : "INFINITY";
-        list = text(o, "%s,\n           {\"%s\", gm_of(%s), %s, %s, %s}", list, v->name, c_name(o, v->name), lo, hi, count_of_scale(o, v));
+        list = text(o, "%s, {\"%s\", gm_of(%s), %s, %s, %s}", list, v->name, c_name(o, v->name), lo, hi, count_of_scale(o, v));
     }
     line(o, "SCALES(run, %s, VAR_%s, %s, %d, %s%s);", s->density_name,
          c_name(o, update->gaussian.proposal ? update->gaussian.proposal->name->name : update->block[0]->name), s->tuning->name,
@@ -111,7 +110,7 @@ static const char *call_text(const Out *o, const Launch *l)
         const LaunchArg *a = &l->arg[i];
         const char *value = argument_text(o, l, a);
         if (!a->setting) list = text(o, "%s, %s", list, value);
-        else list = text(o, "%s,%s.%s = %s", list, i > 0 && !l->arg[i - 1].setting ? "\n         " : " ", a->setting, value);
+        else list = text(o, "%s, .%s = %s", list, a->setting, value);
     }
     const char *where = l->unless_kept ? "if (!run->kept) " : l->once ? "if (!run->again) " : l->unread ? "if (run->auxiliaries) " : "";
     return text(o, "%s%s(%s%srun%s);", where, macro[l->kind], l->kernel ? l->kernel->name : "", l->kernel ? ", " : "", list);
@@ -168,9 +167,7 @@ static const Launch *emit_launch(Out *o, const Launch *l)
     case LAUNCH_ADAPTS:
         BLOCK ("if (ADAPTS(run, %s))", c_name(o, l->arg[0].var->name)) next = emit_inside(o, l);
         break;
-    case LAUNCH_CHECKED:
-        IN_BLOCK(block_begin(o, !is_single(l->next), "if (run->checking)")) next = emit_inside(o, l);
-        break;
+    case LAUNCH_CHECKED: IN_BLOCK(block_begin(o, !is_single(l->next), "if (run->checking)")) next = emit_inside(o, l); break;
     case LAUNCH_DECIDE:
     case LAUNCH_EACH:
     case LAUNCH_MISSING:
@@ -212,7 +209,8 @@ const char *launch_alone(Out *o, const Launches *list)
 {
     const Launch *l = list->first;
     const bool plain = l && !l->next && l->when == ALWAYS && !l->stands_in &&
-                       (l->kind == LAUNCH_TEAM || l->kind == LAUNCH_ONCE || l->kind == LAUNCH_EACH || l->kind == LAUNCH_MISSING);
+                       (l->kind == LAUNCH_TEAM || l->kind == LAUNCH_ONCE || l->kind == LAUNCH_EACH || l->kind == LAUNCH_MISSING ||
+                        l->kind == LAUNCH_ROWS || l->kind == LAUNCH_ROWS_AND);
     const Out sizes = launching(o);
     return plain ? call_text(&sizes, l) : NULL;
 }
@@ -252,11 +250,19 @@ static const Launch *emit_under(Out *o, const Launch *l)
     return l;
 }
 
+// One launch of a kernel, and none after it for which the condition is false.
+static bool is_alone(const Launch *l)
+{
+    const Launch *next = l->next;
+    const bool plain = l->kind == LAUNCH_TEAM || l->kind == LAUNCH_ONCE || l->kind == LAUNCH_EACH || l->kind == LAUNCH_ROWS_ONLY;
+    return plain && (is_last(next) || !(same_condition(next, l) || (next->rows == l->rows && is_otherwise(next->when, l->when))));
+}
+
 // Launches that depend on how many rows there are come together under their condition, those for the opposite after it.
 static const Launch *emit_conditions(Out *o, const Launch *l)
 {
     const Launch *before = l;
-    BLOCK ("if (%s)", when_c(o, l, false)) l = emit_under(o, l);
+    IN_BLOCK(block_begin(o, !is_alone(l), "if (%s)", when_c(o, l, false))) l = emit_under(o, l);
     while (!is_last(l) && l->rows == before->rows && is_otherwise(l->when, before->when)) {
         before = l;
         const char *condition = l->when == IF_MANY ? NULL : when_c(o, l, true);

@@ -16,6 +16,7 @@ struct Page {
     bool begun;   // a line has begun
     bool plain;   // of a lesson
     bool closed;  // a brace has, whose line may go on with `else`
+    bool brief;   // statements share a line
     int open;     // blocks that have begun and not ended
 };
 
@@ -27,8 +28,16 @@ static void piece_open(Page *p)
 
 static void piece_close(Page *p)
 {
+    char *named;
+    size_t length;
     fclose(p->piece);
-    write_named(p->to, p->arena, p->text, p->length, p->plain);
+    FILE *names = open_memstream(&named, &length);
+    if (!names) abort();
+    write_named(names, p->arena, p->text, p->length, p->plain);
+    fclose(names);
+    if (p->plain) fwrite(named, 1, length, p->to);  // a lesson is to be typed, in as few lines as it has
+    else write_wrapped(p->to, named, length);
+    free(named);
     free(p->text);
 }
 
@@ -62,8 +71,9 @@ static void write_part(const Out *o, const char *format, va_list ap, const char 
     Page *p = o->page;
     finish_line(p);
     if (!p->begun) fprintf(p->piece, "%*s", 4 * o->indent, "");
-    p->begun = !strchr(end, '\n');
     vfprintf(p->piece, format, ap);
+    if (p->brief && *end == '\n') end = " ";
+    p->begun = !strchr(end, '\n');
     fputs(end, p->piece);
 }
 
@@ -93,6 +103,18 @@ void blank(const Out *o)
 {
     finish_line(o->page);
     fputc('\n', o->page->piece);
+}
+
+void begin_brief(const Out *o, const char *head)
+{
+    part(o, "%s { ", head);
+    o->page->brief = true;
+}
+
+void end_brief(const Out *o)
+{
+    o->page->brief = false;
+    line(o, "}");
 }
 
 void directive(const Out *o, const char *format, ...)

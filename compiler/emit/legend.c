@@ -1,42 +1,53 @@
-// legend.c -- what the words of the program mean that are neither C nor of the model: those that it has, and no others.
+// legend.c -- what the words of the program mean that are neither C nor of the model: each where it first stands, and no others.
 //
-//   before   a body in which SUM_ALONG and STORE stand, and nowhere EACH
-//   after    // SUM_ALONG (j, n, &a): ... STORE(a, x): a = x, by one lane.
+//   before   KERNEL(draw_theta) {              after   KERNEL(draw_theta) {  // KERNEL: a thread for each element and chain
+//                EACH (j, d->J) {                          EACH (j, d->J) {  // EACH (j, n): j from 0 to n - 1, shared out among threads
 //
-// Needs: the text of the body, or of the kernels of a page; of tables in a file of their own, that of the program, which explains its own.
-// Gives: comment lines of at most 140 columns, or paragraphs.
+// Where a line has no room, it stands above the block.
+//
+// Needs: the text of the parts, in which blocks end with an empty line; of tables in a file of their own, that of the program as well,
+// which has explained its own.     Gives: the text with comment lines of at most 140 columns; or, for a page, paragraphs.
 #include <ctype.h>
 #include <string.h>
 #include "program.h"
 
 enum { MOST_WORDS = 10, WIDTH = 140 };
 
-// No words: whether State has sums of data, and the sweep group moves.
-#define SUMS        "sums of data"
+_Static_assert(NUTS_VECTORS_ROOM == 48 && NUTS_HEADER_ROOM == 256, "what is said of .room");
+
+// No words: what the text is asked about besides.
+#define EXPANDED    "sums of squares, expanded"
 #define GROUP_MOVES "group moves"
 
 // What is in the language of kernels.h, in the order in which a reader meets it. A row is written where one of its words
-// occurs, and a new paragraph begins at "\n".
+// occurs, and a new paragraph of a page begins at "\n".
 static const struct Meaning {
     const char *word[MOST_WORDS + 1];
     const char *text;
 } meanings[] = {
+    {{"real", "wide"}, "Types: `wide` is double; `real` and `solve` are, too, unless --precision makes them float on a GPU."},
     {{"s"}, "In kernels `d` is the data, `s` the state of one chain, and `at` the place in the run, the key of its random numbers."},
     {{"s"}, "Subscripts count from 1 in comments, as in the model, and from 0 in the code. *s->x is a number, s->x[k] an element."},
-    {{"real", "wide"}, "Types: `wide` is double; `real` and `solve` are, too, unless --precision makes them float on a GPU."},
     {{"KERNEL", "KERNEL_TEAM", "KERNEL_SCALAR"}, "\n"},
     {{"KERNEL"}, "KERNEL: a thread for each element and chain."},
-    {{"KERNEL_SCALAR", "KERNEL_ONCE"}, "KERNEL_SCALAR, KERNEL_ONCE: one for each chain."},
-    {{"KERNEL_TEAM", "LANES", "ALONG"}, "KERNEL_TEAM, KERNEL_ON_REQUEST, others: for each chain a team of threads, its lanes."},
-    {{"KERNEL_PRIOR", "KERNEL_FORWARD"},
-     "KERNEL_PRIOR is KERNEL_TEAM for the log prior, KERNEL_FORWARD is KERNEL_ONCE for draws without data, on the host."},
+    {{"KERNEL_SCALAR"}, "KERNEL_SCALAR: a thread for each chain."},
+    {{"KERNEL_ONCE"}, "KERNEL_ONCE: a thread for each chain, which may be long at it."},
+    {{"KERNEL_TEAM"},
+     "KERNEL_TEAM: for each chain a team of threads, its lanes, all of which go through the body; local variables are each lane's own."},
+    {{"KERNEL_ON_REQUEST"}, "KERNEL_ON_REQUEST: as KERNEL_TEAM, for runs that request it."},
+    {{"KERNEL_PRODUCTS"}, "KERNEL_PRODUCTS: as KERNEL_TEAM, with products of matrices."},
+    {{"KERNEL_PRIOR"}, "KERNEL_PRIOR: as KERNEL_TEAM, for the log prior."},
+    {{"KERNEL_FORWARD"}, "KERNEL_FORWARD: a thread for each chain, on the host, for draws without data."},
     {{"EACH"}, "EACH (j, n): j from 0 to n - 1, shared out among threads."},
     {{"EACH_MISSING"}, "EACH_MISSING (j, DATA_y): places j of y, row by row, without a value."},
     {{"MISSING_IN_TURN"}, "MISSING_IN_TURN (j, DATA_y): places j of y without a value, one after the other."},
-    {{"LANES", "ALONG", "SUM_ALONG", "MIN_ALONG", "MAX_ALONG", "LANES2", "ALONG2", "SUM_ALONG2"},
+    {{"LANES", "ALONG", "SUM_ALONG", "MIN_ALONG", "MAX_ALONG", "LANES2", "ALONG2", "SUM_ALONG2", "SUM_OF"},
      "LANES (j, n): j from 0 to n - 1, shared out among lanes. ALONG: so, then all lanes wait for each other."},
     {{"SUM_ALONG"}, "SUM_ALONG (j, n, &a): as ALONG, with all that lanes add to a; then every lane has this sum in its a."},
-    {{"SUM_ALONG2", "ALONG2", "LANES2"}, "LANES2 (i, n, j, m), ALONG2, SUM_ALONG2 (i, n, j, m, &a): so, over pairs."},
+    {{"SUM_OF", "SUM_OF_FROM"}, "SUM_OF (a, j, n) += x: declares a, the sum of x over j, the same in every lane."},
+    {{"SUM_OF_FROM", "SUM_ALONG_FROM", "ALONG_FROM", "LANES_FROM"}, "_FROM (j, first, n): n of them, from first on."},
+    {{"LANES2", "ALONG2", "SUM_ALONG2", "SUM_OF2"},
+     "LANES2 (i, n, j, m), ALONG2, SUM_ALONG2 (i, n, j, m, &a), SUM_OF2 (a, i, n, j, m): over pairs."},
     {{"MIN_ALONG", "MAX_ALONG"}, "MIN_ALONG (j, n, &a), MAX_ALONG: as ALONG; then every lane has the smallest, the largest in its a."},
     {{"PLACES", "PLACES2"},
      "SUM_INTO (i, first, n, ...): rows from first on, shared out; PLACES (j, m): the places of a sum that are a lane's."},
@@ -54,17 +65,18 @@ static const struct Meaning {
     {{"TEAM_ONCE", "TEAM_VALUE", "TEAM_FILL"}, "TEAM_ONCE, TEAM_VALUE(x): by one lane for all; TEAM_FILL (j, n): of arrays of the team."},
     {{"SCRATCH", "TEAM_SCRATCH"}, "SCRATCH(n): n numbers, until RELEASE."},
     {{"ONE_LANE"}, "ONE_LANE: by one, while the others wait."},
-    {{"TEAM_BARRIER"}, "TEAM_BARRIER: all wait for each other."},
+    {{"TEAM_BARRIER"}, "TEAM_BARRIER: all lanes wait for each other."},
     {{"STORE"}, "STORE(a, x): one lane sets a to x."},
     {{"SET"}, "SET(a, x): one lane sets a to x; before and after, all wait."},
     {{"RESULT"}, "RESULT(x): x is what the kernel computes."},
     {{"DRAW", "TEAM_DRAW"}, "\n"},
-    {{"DRAW", "TEAM_DRAW"}, "DRAW(y, k, LAW) draws y[k] from the law and stores it; TEAM_DRAW: by one lane."},
-    {{"NORMAL"}, "Laws: NORMAL(mean, precision);"},
-    {{"NORMAL_WITHIN"}, "NORMAL_WITHIN(h, precision, lower, upper), h = mean * precision;"},
-    {{"POWER_GAMMA"}, "POWER_GAMMA(a, shape, rate), by which y[k]^a ~ gamma(shape, rate)."},
-    {{"POWER_GIG"}, "POWER_GIG(a, order, psi, chi), by which y[k]^a is generalised inverse Gaussian."},
-    {{"NORMAL", "NORMAL_WITHIN"}, "Of a normal law the log density has terms -precision/2 y^2 + h y: its conditional collects these two."},
+    {{"DRAW"}, "DRAW(y, k, LAW) draws y[k] from the law and stores it."},
+    {{"TEAM_DRAW"}, "TEAM_DRAW(y, k, LAW): one lane draws y[k] from the law and stores it."},
+    {{"NORMAL"}, "NORMAL(mean, precision): the precision is 1/sd^2."},
+    {{"POWER_GAMMA"}, "POWER_GAMMA(a, shape, rate): y[k]^a ~ gamma(shape, rate)."},
+    {{"POWER_GIG"}, "POWER_GIG(a, order, psi, chi): y[k]^a ~ gig(order, psi, chi)."},
+    {{"h"}, "h: a normal log density in y has two terms, -precision/2 y^2 + h y, so h = mean * precision."},
+    {{"NORMAL_WITHIN"}, "NORMAL_WITHIN(h, precision, lower, upper): truncated to lie between these ends."},
     {{GROUP_MOVES},
      "A group move changes several unknowns at once by one number, drawn from its own law: by a factor, `scale_`, or an amount, `shift_`."},
     {{"slice_next"},
@@ -73,7 +85,7 @@ static const struct Meaning {
     {{"categorical_log_weights", "weigh_values"},
      "categorical_log_weights(&g, w, n), weigh_values: one of n, of probability proportional to exp(w)."},
     {{"NORMAL_DENSE", "NORMAL_DENSE_SCALED", "NORMAL_ARROW", "NORMAL_ARROW_SCALED", "NORMAL_SPARSE", "NORMAL_ROWS", "NORMAL_BAND"},
-     "NORMAL_DENSE and its like, behind kernels that collect a precision J and a shift h, draw J^-1 h + L'^-1 noise: J = L L', noise "
+     "NORMAL_DENSE and its like draw J^-1 h + L'^-1 noise, of the precision J = L L' and the shift h from the kernel before; noise is "
      "standard normal. `joint_`: the values of the block, before and after."},
     {{"NORMAL_DENSE", "NORMAL_DENSE_SCALED"}, "NORMAL_DENSE(run, stream, name, n, J, h, x) draws x[n]."},
     {{"NORMAL_ROWS", "NORMAL_ROWS_SCALED"},
@@ -84,32 +96,36 @@ static const struct Meaning {
      "NORMAL_ARROW(run, stream, name, n, J, h, x, m, D, E, k, u): x[n], and u[m] that are independent given x; these have precisions D, "
      "shifts k, and E couples them with x."},
     {{"NORMAL_SPARSE", "NORMAL_SPARSE_SCALED"},
-     "NORMAL_SPARSE(kernel, run, stream, name, k, h, x) draws x, number k, whose J the kernel lists."},
-    {{"KERNEL_TERMS"}, "KERNEL_TERMS(name, k): for the joint normal with the number k."},
+     "NORMAL_SPARSE(kernel, run, stream, name, k, h, x) draws x, joint normal number k, whose J and h the kernel lists."},
+    {{"SCALES"},
+     "Within SCALES, whose density has x integrated out, they draw nothing: they add (h - J x)'J^-1 (h - J x)/2 - log|J|/2 to that of the "
+     "kernel before."},
+    {{"KERNEL_TERMS"}, "KERNEL_TERMS(name, k): a team's kernel that lists J and h of the joint normal with the number k."},
     {{"EACH_TERM"}, "EACH_TERM (i, n): as LANES, for entries of a sparse J."},
-    {{"SPARSE_ADD"}, "SPARSE_ADD(j, k, x) adds x to J[j, k] and J[k, j]."},
+    {{"SPARSE_ADD"}, "SPARSE_ADD(j, k, x) adds x to J[j, k] and J[k, j]; where j = k that is 2 x."},
     {{"SPARSE_SHIFT"}, "SPARSE_SHIFT(h, k, x) adds x to h[k]."},
     {{"ADD_TWICE"}, "ADD_TWICE(J, e, f, x) adds x at e and at f, an entry and its mirror image."},
-    {{"ROW"}, "ROW: for row k of a matrix, given its product with the weights; what is returned times the row is added to a sum."},
-    {{"row_weight_and"}, "row_weight_and(w, t): the weight is w, and t is added to a total."},
+    {{"ROW"}, "ROW(name, k): for row k."},
+    {{"row_weight_and"}, "row_weight_and(w, t): weight w, and t is added to a total."},
     {{"GM_MODEL", "stream", "VERIFY", "times_log", "CHECKING", "FAULT_AT", "UNLESS_KEPT", "LAUNCH", "LAUNCH_TEAM", "LAUNCH_ONCE"}, "\n"},
     {{"stream"}, "stream(at, VAR_y, k): the random numbers of y[k]; normal_mean_sd(&g, ...) and its like draw by those of g."},
-    {{"VERIFY", "FAULT"}, "VERIFY(x, ...) ends the run with a message if x is not finite; so does FAULT."},
+    {{"VERIFY"}, "VERIFY(x, ...) ends the run with a message if x is not finite."},
+    {{"FAULT"}, "FAULT(y, k, message) ends the run."},
     {{"FAULT_AT"}, "FAULT_AT(y, k, n, message) ends the run, too; in the message # stands for each of the n subscripts k."},
-    {{"UNLESS_KEPT"},
-     "UNLESS_KEPT(VAR_y, k): unless the run keeps y[k] as it is; GIVEN(run, y): the run gives or keeps all of y."},
-    {{"times_log"}, "times_log(n, l) is n*l; 0 if n or l is, even where the other is infinite, since 0*log(0) counts as 0."},
-    {{"CHECKING"}, "CHECKING: this is a run by --check."},
+    {{"UNLESS_KEPT"}, "UNLESS_KEPT(VAR_y, k): unless the run keeps y[k] as it is; GIVEN(run, y): the run gives or keeps all of y."},
+    {{"times_log"}, "times_log(n, l) is n*l, and 0 if n or l is, since 0*log(0) counts as 0."},
+    {{"CHECKING"}, "CHECKING: in runs by --check, which compare each update with the joint density."},
     {{"RATIO"},
-     "RATIO(a, ...) is for such runs alone: a + ... is the log ratio, new value to old, that the joint density must have: of the law's "
-     "density, after a group move less the logs of its Jacobian and measure."},
+     "RATIO(a, ...): log q(new) - log q(old), q the law that was drawn from, plus a + ... has to be what the log joint density has risen "
+     "by; "
+     "after a group move a + ... is -log(Jacobian * measure)."},
     {{"NO_RATIO"}, "NO_RATIO: none is checked."},
     {{"CHECK_WEIGHT"}, "CHECK_WEIGHT(k): log weight k."},
     {{"OLD"}, "OLD: what was there before the draw."},
     {{"LAUNCH", "LAUNCH_TEAM", "LAUNCH_ONCE", "LAUNCH_MISSING"},
-     "LAUNCH and its like run a kernel for the chains of `run`, over so many terms."},
+     "LAUNCH(kernel, run, n) and its like run a kernel for all chains of `run`, with threads for n elements or terms."},
     {{"LAUNCH_ROWS_ONLY", "LAUNCH_ROWS_AND", "LAUNCH_ROWS"},
-     "LAUNCH_ROWS_AND(kernel, run, n, p, X, b, sums, total), _ONLY: for rows of X, with their products with b."},
+     "LAUNCH_ROWS_AND(kernel, run, n, p, X, b, sums, total), LAUNCH_ROWS_ONLY: for rows of X, with their products with b."},
     {{"LAUNCH_SHARED"}, "LAUNCH_SHARED: once, what all chains share."},
     {{"GRAM", "ROW_SUMS"}, "GRAM(run, n, p, a, X, out): a X'X; ROW_SUMS(run, n, p, X, w, out): X'w."},
     {{"PATTERN"}, "PATTERN(kernel, run, name, k, n, ...): the places of entries in the precision of sparse joint normal k, found once."},
@@ -118,24 +134,32 @@ static const struct Meaning {
      "coordinates, to its next draw, by numbers of `stream` that no other update has. It calls `density` for lp and gradient at each "
      "point; `memory` to `report` are fields of State."},
     {{"NUTS"},
-     ".coordinates, .room: how many numbers position and memory have; .alone: lp is known where a transition begins if no Gibbs updates "
-     "came between; GM_UNLESS_MISSING: and if no missing values are drawn; .marginal: auxiliaries are integrated out; .selection: the "
-     "number of its selection; .accept: the mean acceptance that the step size aims at; .depth: doublings of a trajectory at most; "
-     ".jacobian: computes the log Jacobian and its gradient; .standardised: the field that each effect's non-centring is written to."},
+     ".coordinates: how many numbers the position has; .room: the memory, 48 numbers a coordinate (positions, momenta and gradients of "
+     "points in a trajectory, and estimates of variances) and 256 besides (the step size, what it is adapted by, the place in a tree); "
+     ".alone: lp is known where a transition begins if no Gibbs updates came between; GM_UNLESS_MISSING: and if no missing values are "
+     "drawn; .marginal: auxiliaries are integrated out; .selection: the number of its selection; .accept: the mean acceptance that the "
+     "step size aims at; .depth: doublings of a trajectory at most; .jacobian: computes the log Jacobian and its gradient; .standardised: "
+     "the field that warm-up writes each effect's non-centring to."},
+    {{"gm_of"}, "gm_of(x): the number of the field x of State."},
     {{"GM_FOR_DRAWS"}, "GM_FOR_DRAWS(f) makes gm_f, which calls f for every chain. GM_LOG_PRIOR and its like are what a run may request."},
     {{"UPDATE_JOINT_WITHOUT_GRADIENTS", "UPDATE_JOINT"},
      "UPDATE_JOINT and its like end with k where it is that of joint normal k, with -k where it is one in its place."},
     {{"take_updates"}, "take_updates(run, u, n): n updates, from u on."},
     {{"SCALES"},
-     "SCALES(run, density, stream, widths, proposed, selection, k, sweep, trial, ...) slice samples by this density the scales listed: "
-     "name, place, ends, number. proposed: for a proposal; k: the sparse joint normal; sweep, trial: their costs, which decide "
-     "how often."},
-    {{SUMS},
-     "Sums over rows are expanded, (a - b)^2 = a^2 - 2 a b + b^2, into sums of data, `sum_` and `count_` of State, computed once."},
-    {{"GM_HMC"},
-     "Work arrays of NUTS: `position_`, the coordinates; `gradient_`, that of lp by them; `log_density_`, lp; `nuts_`, its memory; "
-     "`moves_`, what the draws report of its trajectories."},
-    {{"slope_"}, "`slope_x` is the derivative of lp by x, `current_x` is x."},
+     "SCALES(run, density, stream, widths, proposed, selection, k, sweep, trial, {name, field, lower, upper, n}, ...) slice samples each "
+     "by "
+     "the density; widths: of slices; proposed: 1 for a proposal; k: the sparse joint normal; sweep_of_, trial_of_: multiply-adds of a "
+     "sweep and of one trial, by which a run decides how often."},
+    {{EXPANDED},
+     "Here a sum of squares over rows is expanded, (a - b)^2 = a^2 - 2 a b + b^2, into sums over data alone, `sum_` and `count_` of "
+     "State."},
+    {{"nuts", "nuts_"},
+     "Of NUTS: position, its coordinates; gradient, the derivatives of lp, the log density, by them; log_density, lp; nuts, its memory; "
+     "moves_, what the draws report of its trajectories."},
+    {{"standard_chain"},
+     "standard_chain(c, m, s, scale, x, &slope, &by_m, &by_s): by_m = slope*(1 - (1 - c)*scale) and by_s = (slope*(x - m) + 1)*c/s, since "
+     "dx/ds = (x - m)*c/s and d log(scale)/ds = c/s; then slope = scale*slope, that by q. It returns log(scale)."},
+    {{"slope_"}, "slope_x is the derivative of lp by x, current_x is x."},
     {{"to_line", "from_line"},
      "from_line(q, a, b) = x between a and b, to_line(x, a, b) = q = log((x - a)/(b - x)); line_slope, line_log_slope, line_bend: "
      "dx/dq, its log, the slope of this."},
@@ -149,7 +173,6 @@ static const struct Meaning {
     {{"GmSelection"},
      "A selection is a set of unknowns for which warm-up tries both methods: .coupled, whether NUTS draws it where nothing is measured; "
      ".latents, auxiliaries that NUTS leaves as they are; .machine, its memory."},
-    {{"GM_MODEL"}, "What else is in capitals is a macro of kernels.h, or of kernels_cpu.h for a CPU."},
 };
 
 static bool in_word(char c) { return isalnum((unsigned char)c) || c == '_'; }
@@ -166,64 +189,122 @@ static bool occurs(const char *body, const char *word)
 {
     const size_t n = strlen(word);
     for (const char *at = body; (at = strstr(at, word)); at += n)
-        if ((at == body || !in_word(at[-1])) && (word[n - 1] == '_' || !in_word(at[n])) && !in_comment(body, at)) return true;
+        if ((at == body || (!in_word(at[-1]) && at[-1] != '.')) && (word[n - 1] == '_' || !in_word(at[n])) && !in_comment(body, at))
+            return true;
     return false;
 }
 
 // Sentences fill lines, as words of a paragraph do.
-static void emit_paragraph(const Out *o, const char *all)
+static void write_paragraph(FILE *to, const char *all)
 {
     while (*all) {
-        size_t n = strlen(all), room = WIDTH - strlen("// ");
+        size_t n = strlen(all), room = WIDTH - strlen("//   ");
         for (size_t i = room; n > room && i > 0; i--)
             if (all[i] == ' ') n = i;
-        line(o, "// %.*s", (int)n, all);
+        fprintf(to, "//   %.*s\n", (int)n, all);
         all += n + strspn(all + n, " ");
     }
 }
 
-static bool has_sums(const Program *p)
+// Sums over rows that are made of others.
+static bool is_expanded(const char *body)
 {
-    for (int i = 0; i < p->nstate; i++)
-        if (p->state[i].var->sum) return true;
-    return false;
+    return (strstr(body, "s->sum_") || strstr(body, "s->count_")) && (strstr(body, "SUM_OF (sum_") || strstr(body, " - 2 * "));
 }
 
-static bool has_group_moves(const Program *p)
-{
-    for (int i = 0; i < p->nupdates; i++)
-        if (p->updates[i].update->group_move) return true;
-    return false;
-}
-
-static bool is_used(const Out *o, const char *body, const struct Meaning *m)
+static bool is_used(const char *body, const struct Meaning *m)
 {
     bool used = false;
     for (int i = 0; m->word[i]; i++)
-        used |= strcmp(m->word[i], SUMS) == 0          ? has_sums(o->program)
-                : strcmp(m->word[i], GROUP_MOVES) == 0 ? has_group_moves(o->program)
+        used |= strcmp(m->word[i], EXPANDED) == 0      ? is_expanded(body)
+                : strcmp(m->word[i], GROUP_MOVES) == 0 ? strstr(body, "\n//   then ") != NULL
                                                        : occurs(body, m->word[i]);
     return used;
 }
 
-const char *legend_text(const Out *o, const char *body, const char *above)
+enum { ROWS = sizeof meanings / sizeof *meanings };
+
+const char *legend_text(const Out *o, const char *body)
 {
     const char *all = "";
     bool begun = false;  // the paragraph has a sentence
-    for (size_t k = 0; k < sizeof meanings / sizeof *meanings; k++) {
+    for (int k = 0; k < ROWS; k++) {
         const bool ends = *meanings[k].text == '\n';
-        if (!is_used(o, body, &meanings[k]) || (!ends && above && is_used(o, above, &meanings[k]))) continue;
+        if (!is_used(body, &meanings[k])) continue;
         all = text(o, "%s%s%s", all, begun && !ends ? " " : "", ends && !begun ? "" : meanings[k].text);
         begun = !ends;
     }
     return all;
 }
 
-void emit_legend(const Out *o, const char *body, const char *above)
+// ---- where words first stand ----
+
+enum { MOST_LINES = 400 };  // of a block; later ones have no notes
+
+typedef struct Passage {
+    const char *comment, *code;    // the comment above it ends where its code begins
+    const char *line[MOST_LINES];  // of its code
+    const char *note[MOST_LINES];  // behind the line; NULL: none
+    int n;
+    const char *above;  // what does not fit behind a line
+} Passage;
+
+static void split_block(Arena *a, Passage *b, const char *text)
 {
-    for (const char *all = legend_text(o, body, above); *all; all += strspn(all, "\n")) {
-        const int n = (int)strcspn(all, "\n");
-        emit_paragraph(o, text(o, "%.*s", n, all));
-        all += n;
+    *b = (Passage){.comment = text, .code = text, .above = ""};
+    while (strncmp(b->code, "//", 2) == 0) b->code += strcspn(b->code, "\n") + 1;
+    for (const char *c = b->code; *c && b->n < MOST_LINES; c += strcspn(c, "\n") + 1)
+        b->line[b->n++] = arena_printf(a, "%.*s", (int)strcspn(c, "\n"), c);
+}
+
+static bool is_on(const char *line, const struct Meaning *m)
+{
+    for (int i = 0; m->word[i]; i++)
+        if (occurs(line, m->word[i])) return true;
+    return false;
+}
+
+// Behind the line where the word first stands, if there is room; else above the block.
+static void explain(Arena *a, Passage *b, const struct Meaning *m)
+{
+    int k = 0;
+    while (k < b->n && !is_on(b->line[k], m)) k++;
+    const char *line = k < b->n ? b->line[k] : NULL, *note = line && b->note[k] ? b->note[k] : "";
+    const size_t n = line ? strlen(line) + strlen(note) + strlen(m->text) + strlen("  // ") + 1 : WIDTH + 1;
+    if (n > WIDTH || *line == '#' || strstr(line, "//") || line[strlen(line) - 1] == '\\')
+        b->above = arena_printf(a, "%s%s%s", b->above, *b->above ? " " : "", m->text);
+    else b->note[k] = arena_printf(a, "%s%s%s", note, *note ? " " : "", m->text);
+}
+
+static void write_block(FILE *to, const Passage *b)
+{
+    const char *code = b->code;
+    fwrite(b->comment, 1, (size_t)(code - b->comment), to);
+    write_paragraph(to, b->above);
+    for (int k = 0; k < b->n; k++) {
+        const char *note = b->note[k];
+        if (note) fprintf(to, "%s  // %.*s\n", b->line[k], (int)strlen(note) - (note[strlen(note) - 1] == '.'), note);
+        else fprintf(to, "%s\n", b->line[k]);
+        code += strlen(b->line[k]) + 1;
+    }
+    fputs(code, to);
+}
+
+void write_explained(FILE *to, Arena *a, const char *body, const char *above)
+{
+    bool said[ROWS] = {false};
+    for (int k = 0; k < ROWS; k++) said[k] = *meanings[k].text == '\n' || (above && is_used(above, &meanings[k]));
+    while (*body) {
+        const char *end = strstr(body, "\n\n");
+        Passage b;
+        const char *text = arena_printf(a, "%.*s", (int)(end ? (size_t)(end + 2 - body) : strlen(body)), body);
+        split_block(a, &b, text);
+        for (int k = 0; k < ROWS && *b.code && *b.code != '\n'; k++) {
+            if (said[k] || !is_used(text, &meanings[k])) continue;
+            said[k] = true;
+            explain(a, &b, &meanings[k]);
+        }
+        write_block(to, &b);
+        body += strlen(text);
     }
 }

@@ -215,10 +215,29 @@ static Head plain_head(Out *o, const Node *n)
     return (Head){.c = all};
 }
 
+// Whether it adds to this number alone.
+static bool is_loop_of(const Node *loop, const Var *total)
+{
+    return loop && loop->kind == NODE_LOOP && loop->loop.ntotals == 1 && loop->loop.total[0] == total;
+}
+
 static Head totals_head(Out *o, const Node *n, const char *macro)
 {
     const char *c, *range = range_text(o, n->loop.index[0], &c);
+    if (is_loop_of(n, o->sum_of)) {
+        const int from = (int)strcspn(range, "(") + 1;
+        return (Head){.c = text(o, "SUM_OF%.*s%s, %s)", from, range, o->sum_of->name, range + from)};
+    }
     return (Head){.c = text(o, "%s%s%s)", macro, range, totals_text(o, n))};
+}
+
+static Head pairs_head(Out *o, const Node *n, const char *macro)
+{
+    Index *const *i = n->loop.index;
+    const char *a = extent_c(o, i[0]->hi, LOOSE), *b = extent_c(o, i[1]->hi, LOOSE), *first = fresh_index(o, i[0]);
+    if (is_loop_of(n, o->sum_of))
+        return (Head){.c = text(o, "SUM_OF2 (%s, %s, %s, %s, %s)", o->sum_of->name, first, a, fresh_index(o, i[1]), b)};
+    return (Head){.c = text(o, "%s2 (%s, %s, %s, %s%s)", macro, first, a, fresh_index(o, i[1]), b, totals_text(o, n))};
 }
 
 static Head loop_head(Out *o, const Node *n)
@@ -248,10 +267,7 @@ static Head loop_head(Out *o, const Node *n)
     case SHARE_TERMS:
     case SHARE_PLACES:
     case SHARE_SUM_ALONG:
-        if (n->loop.n == 2) {
-            const char *a = extent_c(o, i[0]->hi, LOOSE), *b = extent_c(o, i[1]->hi, LOOSE), *first = fresh_index(o, i[0]);
-            return (Head){.c = text(o, "%s2 (%s, %s, %s, %s%s)", macro, first, a, fresh_index(o, i[1]), b, totals_text(o, n))};
-        }
+        if (n->loop.n == 2) return pairs_head(o, n, macro);
         // fall through
     case SHARE_MIN_ALONG:
     case SHARE_MAX_ALONG:
@@ -351,17 +367,51 @@ static bool is_brief(const Out *o, const Node *n)
     return may_be_brief(n->loop.how) && is_one_statement(n->body) && !named_rows;
 }
 
-enum { SHORT_TERM = 25 };  // of an expression
+enum { SHORT_TERM = 25, BRIEF_TERM = 6 };  // of an expression
+
+// A sum from 0 that a team adds up by one statement: SUM_OF (a, j, d->J) += ..;
+bool is_sum_of(const Out *o, const Node *n)
+{
+    const Node *loop = n->next;
+    if (n->kind != NODE_LET || o->g->lesson || !n->let.value || !ex_is_num(n->let.value, 0) || strcmp(n->let.type, "wide") != 0 ||
+        !is_loop_of(loop, n->let.local) || loop->loop.how != SHARE_SUM_ALONG || loop->loop.order || !is_brief(o, loop))
+        return false;
+    const Node *add = loop->body;
+    return add->kind == NODE_ASSIGN && add->assign.op == ASSIGN_ADD && !add->assign.drawn && !add->assign.exists && !add->assign.own &&
+           !add->assign.chain && add->assign.place.local == n->let.local && add->assign.how != STORE_TOTAL &&
+           add->assign.how != STORE_COUNT;
+}
 
 // A sum and the loop that adds it up are one line, if that is short: `real a = 0; for (..) a += ..;`, or begin on one.
 bool begins_sum(const Out *o, const Node *n)
 {
     const Node *loop = n->next;
-    if (n->kind != NODE_LET || !n->let.grows || !n->let.value || !loop || loop->kind != NODE_LOOP || loop->loop.ntotals != 1 ||
-        loop->loop.total[0] != n->let.local)
-        return false;
+    if (n->kind != NODE_LET || !n->let.grows || !n->let.value || !is_loop_of(loop, n->let.local)) return false;
+    if (is_sum_of(o, n)) return true;
     if (!is_brief(o, loop)) return loop->loop.how == SHARE_SUM_ALONG && !loop->loop.order && !o->g->lesson;
     return loop->body->kind == NODE_ASSIGN && !loop->body->assign.drawn && loop->body->assign.value->size <= SHORT_TERM;
+}
+
+static bool is_short_store(const Node *n)
+{
+    return n && n->kind == NODE_ASSIGN && n->assign.op == ASSIGN_SET && n->assign.how == STORE_PLAIN && !n->assign.drawn &&
+           !n->assign.exists && !n->assign.own && !n->assign.chain && !n->assign.place.array && n->assign.value->size <= BRIEF_TERM;
+}
+
+// Whether a loop and the two short statements of its body are one line.
+static bool is_pair(const Out *o, const Node *n)
+{
+    const Node *first = n->body;
+    return !o->g->lesson && (n->loop.how == SHARE_ALONG || n->loop.how == SHARE_LANES) && !n->loop.order && is_short_store(first) &&
+           is_short_store(first->next) && !first->next->next;
+}
+
+static void emit_pair(Out *o, const Node *n, const char *head)
+{
+    begin_brief(o, head);
+    share_body(o, n->loop.how);
+    o->write(o, n->body);
+    end_brief(o);
 }
 
 void emit_loop(Out *o, const Node *n)
@@ -380,12 +430,14 @@ void emit_loop(Out *o, const Node *n)
             const Head inner = loop_head(o, n);
             h.c = text(o, "%s %s", h.c, inner.c);
         }
-        BODY(h.nlines || !is_brief(o, n), "%s", h.c)
-        {
-            for (int k = 0; k < h.nlines; k++) line(o, "%s", h.line[k]);
-            if (h.flat) o->flat = h.flat;
-            share_body(o, how);
-            o->write(o, n->body);
-        }
+        if (!h.nlines && is_pair(o, n)) emit_pair(o, n, h.c);
+        else BODY(h.nlines || !is_brief(o, n), "%s", h.c)
+            {
+                for (int k = 0; k < h.nlines; k++) line(o, "%s", h.line[k]);
+                if (h.flat) o->flat = h.flat;
+                share_body(o, how);
+                o->write(o, n->body);
+            }
     }
+    o->sum_of = NULL;
 }

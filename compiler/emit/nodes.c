@@ -22,7 +22,7 @@ static bool is_plain_let(const Node *n)
            !(n->let.value->kind == EX_CALL && n->let.value->fn == FN_log_determinant);
 }
 
-enum { MOST_SHARED = 110 };
+enum { MOST_SHARED = 128 };
 
 // The names from here on that fit on one line; returns the last of them.
 static const Node *emit_lets(Out *o, const Node *n)
@@ -54,6 +54,7 @@ void emit_let(Out *o, const Node *n)
     } else if (n->let.log_sum && n->let.log_sum != n->let.local)
         line(o, "const %s %s = log_sum_value(&%s);", type, name, n->let.log_sum->name);
     else if (!n->let.value) line(o, "%s %s = log_sum_start();", type, name);
+    else if (is_sum_of(o, n)) o->sum_of = n->let.local;
     else if (begins_sum(o, n)) part(o, "%s %s = %s; ", type, name, expr_c(o, n->let.value, LOOSE));
     else if (strcmp(type, "long") == 0) line(o, "const long %s = %s;", name, extent_c(o, n->let.value, LOOSE));
     else line(o, "%s%s %s = %s;", n->let.grows ? "" : "const ", type, name, expr_c(o, n->let.value, LOOSE));
@@ -75,9 +76,8 @@ static const Node *emit_chain(const Out *o, const Node *n)
     const char *given = "";
     Expr *const of[] = {c->share, c->centre, c->spread, c->scale, c->effect};
     for (int i = 0; i < 5; i++) given = text(o, "%s%s, ", given, expr_c(o, of[i], LOOSE));
-    given = text(o, "%.*s", (int)strlen(given) - 1, given);
-    line(o, "%s += standard_chain(%s\n%*s&%s, &%s, &%s);", n->assign.place.local->name, given, 4 * (o->indent + 2), "",
-         place_text(o, c->slope), place_text(o, c->by_centre), place_text(o, c->by_spread));
+    line(o, "%s += standard_chain(%s&%s, &%s, &%s);", n->assign.place.local->name, given, place_text(o, c->slope),
+         place_text(o, c->by_centre), place_text(o, c->by_spread));
     return n->next->next->next;
 }
 
@@ -188,7 +188,10 @@ void emit_assign(Out *o, const Node *n)
     case ASSIGN_ADD:
         if (n->assign.how == STORE_TOTAL) line(o, "ADD_TOTAL(%d, %s, %s);", n->assign.total, place, t.c);
         else if (n->assign.how == STORE_COUNT) line(o, "COUNT(%s, %s);", place, t.c);
-        else line(o, "%s%s %s= %s;", own, place, t.minus ? "-" : "+", t.minus ? t.c + 1 : t.c);
+        else {
+            const char *into = at->local && at->local == o->sum_of ? "" : text(o, "%s%s ", own, place);  // the head of its loop names it
+            line(o, "%s%s= %s;", into, t.minus ? "-" : "+", t.minus ? t.c + 1 : t.c);
+        }
         break;
     case ASSIGN_ADD_LOG: line(o, "%s = add_log(%s, %s);", place, place, t.c); break;
     case ASSIGN_MUL: line(o, "%s *= %s;", place, paren(o, t, ADDITIVE)); break;

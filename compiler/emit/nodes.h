@@ -7,6 +7,7 @@
 
 bool is_one_statement(const Node *body);  // a plain one, which may be on the line that begins a loop or an `if`
 bool only_ratios(const Node *list);  // the nodes do nothing but for --check
+bool is_sum_of(const Out *o, const Node *n);   // the name of a sum from 0 that one statement adds up (loops.c)
 bool begins_sum(const Out *o, const Node *n);  // the name of a sum, whose loop follows on its line (loops.c)
 // its place in its array, by which streams and faults name it; of a scalar 0
 const char *element_text(const Out *o, const Expr *e);

@@ -55,6 +55,7 @@ typedef struct Out {
     const char *flat;  // position of the element that is drawn, where a loop gives it
     const NamedIndex *named;
     const Taken *taken;
+    const Var *sum_of;  // the sum whose declaration the next loop writes
 
     // launches
     bool in_category;     // within the loop over categories
@@ -81,6 +82,8 @@ void line(const Out *o, const char *format, ...) PRINTS(2);  // one line, indent
 void part(const Out *o, const char *format, ...) PRINTS(2);  // of a line that goes on
 void end_line(const Out *o);                                 // that has begun
 void blank(const Out *o);
+void begin_brief(const Out *o, const char *head);  // a block on one line
+void end_brief(const Out *o);
 void directive(const Out *o, const char *format, ...) PRINTS(2);  // a line of the preprocessor
 const char *text(const Out *o, const char *format, ...) PRINTS(2);
 
@@ -134,6 +137,10 @@ const char *state_number(const Out *o, const Program *p, const Var *v);
 
 // each index with a name that nothing else has in the function
 void write_named(FILE *out, Arena *a, const char *function, size_t n, bool plain);  // plain: numbers of all types are doubles
+
+// ---- wrap.c ----
+
+void write_wrapped(FILE *out, const char *all, size_t n);  // its lines, long ones as several
 
 // ---- numbers.c, text.c: expressions ----
 

@@ -33,19 +33,25 @@ static const char *kernel_of(const Program *p, const Update *s)
 
 static bool is_instead(const Update *s) { return s->when == WITH_GRADIENTS; }
 
+static const char *line_of(const Out *o, Span at)
+{
+    const char *place = source_line(o, at), *colon = strrchr(place, ':');
+    return colon ? text(o, "line %s", colon + 1) : place;
+}
+
 static Entry entry_of(const Out *o, const Program *p, const Update *s)
 {
     const Description *d = s->description;
-    const char *note = s->imputes                                                 ? ", if values are missing"
-                       : s->joint < 0                                             ? ", where these are not drawn jointly"
-                       : s->collapsed                                             ? ", auxiliaries integrated out"
-                       : s->over_sum                                              ? ", discrete unknowns summed out"
-                       : s->when == ON_CPU                                        ? ", on a CPU"
-                       : s->when == ON_GPU                                        ? ", on a GPU"
-                       : s->group_move                                            ? ", a group move"
-                       : s->nblock == 1 && s->block[0]->kind == VAR_AUXILIARY     ? ", an auxiliary"
-                                                                                  : "";
-    return (Entry){d->what, *d->is == ':' ? d->brief + 2 : d->brief, kernel_of(p, s), source_line(o, s->span),
+    const char *note = s->imputes                                             ? ", if values are missing"
+                       : s->joint < 0                                         ? ", if not drawn jointly"
+                       : s->collapsed                                         ? ", auxiliaries integrated out"
+                       : s->over_sum                                          ? ", discrete unknowns summed out"
+                       : s->when == ON_CPU                                    ? ", on a CPU"
+                       : s->when == ON_GPU                                    ? ", on a GPU"
+                       : s->group_move                                        ? ", a group move"
+                       : s->nblock == 1 && s->block[0]->kind == VAR_AUXILIARY ? ", an auxiliary"
+                                                                              : "";
+    return (Entry){d->what, *d->is == ':' ? d->brief + 2 : d->brief, kernel_of(p, s), line_of(o, s->span),
                    s->when == WITHOUT_GRADIENTS ? text(o, "%s *", note) : note};
 }
 
@@ -55,7 +61,7 @@ static Entry entry_collapsed(const Out *o, const UpdateCode *code, const Entry *
     const Scales *of = code->update->gaussian.scales;
     const char *names = "";
     for (int i = 0; i < of->n; i++) names = text(o, "%s%s%s", names, i ? ", " : "", of->var[i]->name);
-    return (Entry){names, text(o, "slice sampled, %s integrated out", joint->what), code->collapsed->name, source_line(o, of->var[0]->span),
+    return (Entry){names, text(o, "slice sampled, %s integrated out", joint->what), code->collapsed->name, line_of(o, of->var[0]->span),
                    ", on a CPU"};
 }
 
@@ -76,12 +82,15 @@ static void emit_entries(const Out *o, const Entry *entry, int n)
         law = wider(law, entry[i].law);
         kernel = wider(kernel, entry[i].kernel);
     }
-    for (int i = 0; i < n; i++)
-        line(o, "//   %-*s  %-*s  %-*s  %s%s", what, entry[i].what, law, entry[i].law, kernel, entry[i].kernel, entry[i].where,
-             entry[i].note);
+    for (int i = 0; i < n; i++) {
+        const char *rest = text(o, "%-*s  %-*s  %s%s", law, entry[i].law, kernel, entry[i].kernel, entry[i].where, entry[i].note);
+        const char *whole = text(o, "//   %-*s  %s", what, entry[i].what, rest);
+        if (strlen(whole) <= COMMENT_COLUMNS) line(o, "%s", whole);
+        else line(o, "//   %s\n//       %s", entry[i].what, rest);
+    }
 }
 
-static void emit_banner(Out *o, const Program *p, const char *source, const char *body)
+static void emit_banner(Out *o, const Program *p, const char *source)
 {
     Entry *entry = NEW_N(o->arena, Entry, 2 * p->nupdates + 1);
     int n = 0, separate = 0;
@@ -100,16 +109,19 @@ static void emit_banner(Out *o, const Program *p, const char *source, const char
     }
     line(o, "// %s, compiled by gmc.", source_name(o->arena, source));
     line(o, "//");
-    line(o, "// One sweep updates, in this order, each given all else%s:",
-         out ? " but what its line says is integrated or summed out" : "");
+    line(o,
+         "// One sweep updates, in this order, each given all else%s:", out ? " but what its line says is integrated or summed out" : "");
     emit_entries(o, entry, separate);
     if (chosen) {
-        line(o, "// Where method selection prefers it, NUTS (Hoffman and Gelman 2014) takes the place of the updates marked *, which are "
-                "then made in some sweeps only:");
+        line(o,
+             "// In place of the updates marked *, which are then made in some sweeps only, where method selection prefers NUTS (Hoffman "
+             "and Gelman 2014):");
         emit_entries(o, entry + separate, n - separate);
     }
     line(o, "//");
-    emit_legend(o, body, NULL);
+    line(o, "// Above each kernel is what it computes, then what words mean that are neither C nor of the model, where they first stand. "
+            "Those in");
+    line(o, "// capitals are macros of kernels.h, which make one text a program for a CPU and for a GPU.");
     directive(o, "#include \"gm.h\"");
     blank(o);
 }
@@ -227,20 +239,9 @@ static void emit_last(Out *o, const Program *p, const char *source, int number)
     emit_title(o, number, "the sweep");
     directive(o, "#ifndef __CUDACC_RTC__       // the host's, which launches kernels: NVRTC, which compiles these alone, passes over it");
     emit_sweep(o, p);
-    line(o, "GM_MODEL(\"%s\", \"%s\", MODEL_TABLES)      // what the runtime calls and reads; the tables define MODEL_TABLES",
+    line(o, "GM_MODEL(\"%s\", \"%s\", MODEL_TABLES)      // read by the runtime; the tables define MODEL_TABLES",
          p->g->model->name ? p->g->model->name : "model", source_name(o->arena, source));
     directive(o, "#endif");
-}
-
-// Line by line: a file that is full then says so when it is closed.
-static void write_lines(FILE *to, const char *text)
-{
-    while (*text) {
-        size_t n = strcspn(text, "\n");
-        n += text[n] == '\n';
-        fwrite(text, 1, n, to);
-        text += n;
-    }
 }
 
 // A text that is kept until what is above it can explain the words that it has.
@@ -268,8 +269,7 @@ void emit_program(FILE *to, FILE *tables, const char *tables_name, const Program
 {
     Scope scope = {.arena = p->g->arena, .g = p->g};
     Map real = {0};
-    Out out = {.program = p, .g = p->g, .arena = p->g->arena, .scope = &scope, .real = &real},
-        *o = &out;
+    Out out = {.program = p, .g = p->g, .arena = p->g->arena, .scope = &scope, .real = &real}, *o = &out;
     Body rest = {0}, apart = {0};
     body_begin(&rest);
     if (tables) body_begin(&apart);
@@ -289,17 +289,15 @@ void emit_program(FILE *to, FILE *tables, const char *tables_name, const Program
     page_close(page);
     const char *body = body_end(o, &rest), *tables_body = tables ? body_end(o, &apart) : NULL;
     out.page = page_new(p->g->arena, to, false);
-    emit_banner(o, p, source, body);
+    emit_banner(o, p, source);
     page_close(out.page);
-    write_lines(to, body);
+    write_explained(to, o->arena, body, NULL);
     if (!tables) return;
     out.page = page_new(p->g->arena, tables, false);
     line(o, "// %s -- of the program that includes it: %s.", tables_name, titles[PART_TABLES]);
-    line(o, "//");
-    emit_legend(o, tables_body, body);
     blank(o);
     page_close(out.page);
-    write_lines(tables, tables_body);
+    write_explained(tables, o->arena, tables_body, body);
 }
 
 // The kernels of the sweep and of what follows it, alone: the comment above each, and its name.

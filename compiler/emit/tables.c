@@ -145,12 +145,26 @@ static Member data_member(const Out *o, const Program *p, const Var *v)
 }
 
 // What State has, in the order in which it is listed there.
-typedef enum { RESPONSES, UNKNOWNS, AUXILIARIES, OF_GROUP_MOVES, DEFINITIONS, PREDICTIONS, LOG_PRIOR, SUMS, WORK, SORTS } Sort;
-static const char *const sort_name[SORTS] = {
-    "responses, with missing values as they are drawn", "unknowns", "auxiliaries", "of group moves", "definitions", "for the draws",
-    "terms of the log prior: of the unknown in its name; of a response, of its missing values", "sums", "work arrays"};
+typedef enum { RESPONSES, UNKNOWNS, AUXILIARIES, OF_GROUP_MOVES, DEFINITIONS, PREDICTIONS, LOG_PRIOR, OF_MISSING, SUMS, WORK, SORTS } Sort;
+static const char *const sort_name[SORTS] = {"responses, with missing values as they are drawn",
+                                             "unknowns",
+                                             "auxiliaries",
+                                             "of group moves",
+                                             "definitions",
+                                             "for the draws",
+                                             "terms of the log prior",
+                                             "the same of missing values: the host adds their log_lik_ up",
+                                             "sums of data",
+                                             "work arrays"};
 
-static Sort sort_of(const Var *v)
+static bool is_of_missing(const Program *p, const Var *v)
+{
+    for (const PriorTerm *t = p->g->priors; t; t = t->next)
+        if (t->term == v) return t->missing;
+    return false;
+}
+
+static Sort sort_of(const Program *p, const Var *v)
 {
     switch (v->kind) {
     case VAR_DATA: return RESPONSES;
@@ -161,7 +175,7 @@ static Sort sort_of(const Var *v)
     case VAR_LET:
     case VAR_DERIVED:
     case VAR_SERIES: return DEFINITIONS;
-    case VAR_PREDICTED: return v->on_request == REQUEST_LOG_PRIOR ? LOG_PRIOR : PREDICTIONS;
+    case VAR_PREDICTED: return v->on_request != REQUEST_LOG_PRIOR ? PREDICTIONS : is_of_missing(p, v) ? OF_MISSING : LOG_PRIOR;
     case VAR_SUM: return v->sum ? SUMS : WORK;
     case VAR_PATTERN:
     case VAR_ELEMENT: break;
@@ -172,7 +186,7 @@ static Sort sort_of(const Var *v)
 // Sizes of work arrays are in the tables.
 static Member state_member(const Out *o, const Program *p, const Var *v)
 {
-    const Sort sort = sort_of(v);
+    const Sort sort = sort_of(p, v);
     return (Member){.type = element_type(p, v),
                     .name = text(o, "*%s", c_name(o, v->name)),
                     .note = v->lowered.note ? v->lowered.note
@@ -190,7 +204,7 @@ static void emit_enum(Out *o, const Constants *c, const char *note)
 {
     size_t length = 0;
     for (int i = 0; i < c->n; i++) length += strlen(c->of[i]) + 2;
-    if (length < ROW) {
+    if (length < ROW && length + strlen(note) < BLOCK_ROW - strlen("enum { };  // ")) {
         part(o, "enum {");
         for (int i = 0; i < c->n; i++) part(o, "%s %s", i ? "," : "", c->of[i]);
         line(o, " };  // %s", note);
@@ -252,8 +266,7 @@ static void emit_block_names(const Out *o, const Program *p, bool shown)
 void emit_structs(Out *o, const Program *p)
 {
     Member *member = NEW_N(o->arena, Member, p->ndata + p->ntotals + p->nstate + 1);
-    NOTED ("} Data;", "  // beside arrays: their extents", "typedef struct Data")
-    {
+    NOTED ("} Data;", "  // beside arrays: their extents", "typedef struct Data") {
         for (int i = 0; i < p->ndata; i++) member[i] = data_member(o, p, p->data[i].var);
         for (int i = 0; i < p->ntotals; i++)
             member[p->ndata + i] =

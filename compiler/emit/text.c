@@ -526,25 +526,11 @@ static Text of_kept(const Out *o, const Expr *e)
         text(o, "exp(%s * %s)", paren(o, expr_text(o, e->args[1]), MULTIPLICATIVE), paren(o, expr_text(o, f->term[0]), MULTIPLICATIVE)));
 }
 
-enum { WIDE = 160 };
-
-// Many and long ones go on in a second line, from their middle on.
 static const char *arguments_text(const Out *o, const Expr *e)
 {
-    const char **argument = NEW_N(o->arena, const char *, e->nargs + 1), *list = "";
-    size_t width = 0, before = 0;
-    for (int i = 0; i < e->nargs; i++) {
-        argument[i] = ex_rank(e->args[i]) > 0 ? whole_text(o, e->args[i]) : as_real(o, e->args[i]);
-        width += strlen(argument[i]) + 2;
-    }
-    bool whole = e->nargs <= 2 || width <= WIDE;
-    for (int i = 0; i < e->nargs; i++) {
-        const bool ends = !whole && i > 0 && before >= width / 2;
-        const char *between = ends ? text(o, ",\n%*s", 4 * (o->indent + 2), "") : i ? ", " : "";
-        list = text(o, "%s%s%s", list, between, argument[i]);
-        whole |= ends;
-        before += strlen(argument[i]) + 2;
-    }
+    const char *list = "";
+    for (int i = 0; i < e->nargs; i++)
+        list = text(o, "%s%s%s", list, i ? ", " : "", ex_rank(e->args[i]) > 0 ? whole_text(o, e->args[i]) : as_real(o, e->args[i]));
     return list;
 }
 

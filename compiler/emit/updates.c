@@ -138,8 +138,8 @@ static void emit_updates(Out *o, const Program *p)
     if (row) blank(o);
     bool selects = false;
     for (int i = 0; i < p->nupdates; i++) selects |= p->updates[i].update->when == WITH_GRADIENTS;
-    line(o, "// What each update draws, and the function that launches its kernels.%s",
-         selects ? " The number is its selection: warm-up takes NUTS, WITH_GRADIENTS, or those WITHOUT." : "");
+    line(o, "// What each update draws, and its function.%s",
+         selects ? " The number is its selection, of which warm-up takes NUTS, WITH_GRADIENTS, or those WITHOUT." : "");
     ENDING("};", "static const GmUpdate updates[] =")
     {
         for (int i = 0; i < p->nupdates; i++) line(o, "%s,", update_row(o, &p->updates[i]));

@@ -30,19 +30,23 @@ const char *loops_over(Lower *p, const Loops *l)
 }
 
 enum { WIDTH = 150, LONGEST = 400, MOST_LINES = 14 };  // of the comment above a kernel; --explain prints all of it
-enum { LEAST_COLUMNS = 70 };  // of a line that ends at a good place
+enum { LEAST_COLUMNS = 70, LAST_COLUMNS = 26 };        // of a line that ends at a good place; at its end any such place is better
 
 // Where a line of a comment ends: behind a comma, before a sign, in a gap; else at any space.
 int end_of_comment_line(const char *s, int room)
 {
-    int space = 0, good = 0;
+    int space = 0, good = 0, depth = 0, least = room;  // least: parentheses that are open there
     if ((int)strlen(s) <= room) return (int)strlen(s);
     for (int i = 1; i <= room; i++) {
+        depth += (s[i - 1] == '(') - (s[i - 1] == ')');
         if (s[i] != ' ' || s[i - 1] == ' ') continue;
         space = i;
-        if (strchr(",;:", s[i - 1]) || strchr("+-=~( ", s[i + 1])) good = i;
+        if (i >= room - LAST_COLUMNS && good < room - LAST_COLUMNS) least = room;
+        if (i < LEAST_COLUMNS || depth > least || !(strchr(",;:.", s[i - 1]) || strchr("+-=~( ", s[i + 1]))) continue;
+        good = i;
+        least = depth;
     }
-    return good >= LEAST_COLUMNS ? good : space ? space : (int)strcspn(s, " ");
+    return good ? good : space ? space : (int)strcspn(s, " ");
 }
 
 void note(Lower *p, const char *format, ...)

@@ -295,7 +295,7 @@ void along_group_move(Lower *p, const Update *s)
     if (p->g->lesson && s->description->measure)
         note(p, "A group move (Liu and Sabatti 2000), %s", s->description->measure);
     else
-        note(p, "The group move by %s is applied%s (Liu and Sabatti 2000)", o->by->name,
+        note(p, "A group move (Liu and Sabatti 2000) by %s%s", o->by->name,
              !plain            ? GROUP_LAW
              : o->by->discrete ? ", of Jacobian 1 and counting measure"
                                : ", a translation of Jacobian 1 and uniform measure");

@@ -47,5 +47,5 @@ const char *words_text(const Pages *p)
             free(one);
         }
     const Out out = {.program = p->program, .g = p->g, .arena = p->arena};
-    return arena_printf(p->arena, "%s%s", legend_text(&out, all, NULL), blocks_text(p, all));
+    return arena_printf(p->arena, "%s%s", legend_text(&out, all), blocks_text(p, all));
 }

@@ -22,6 +22,7 @@
 //   ALONG2 (j, n, k, m) { ... }                           pairs (j, k)
 //   SUM_ALONG (i, n, &a, &b) { a += ...; b += ...; }      then a and b have grown by the whole sums, in every lane
 //   SUM_ALONG2 (i, n, j, m, &a) { a += ...; }             the same over pairs
+//   SUM_OF (a, i, n) += ...;                              declares a, this sum; SUM_OF2 (a, i, n, j, m): over pairs
 //   MIN_ALONG (i, n, &a) { a = fmin(a, ...); }            then a is the smallest of all, and of what it was; MAX_ALONG: the largest
 //   LANES (j, n) { ... }, LANES2 (j, n, k, m) { ... }     as ALONG, each lane the same elements every time, and nobody waits
 //   EACH_GROUP (k, K, n) {                                groups k = 0 .. K-1 of n rows, shared among the lanes; then TEAM_BARRIER()
@@ -131,6 +132,13 @@ DEVICE RowWeight row_weight(real shift) { return row_weight_and(shift, 0); }
         if (!is_finite(x)) FAULT(name, element, NOT_FINITE); \
     } while (0)
 #define SUM_ALONG(i, n, ...) SUM_ALONG_FROM(i, 0, n, __VA_ARGS__)
+#define SUM_OF(a, i, n) SUM_OF_FROM(a, i, 0, n)
+#define SUM_OF_FROM(a, i, from, n) \
+    wide a = 0;                    \
+    SUM_ALONG_FROM (i, from, n, &a) a
+#define SUM_OF2(a, i, n, j, m) \
+    wide a = 0;                \
+    SUM_ALONG2 (i, n, j, m, &a) a
 #define MIN_ALONG(i, n, x)   MIN_ALONG_FROM(i, 0, n, x)
 #define MAX_ALONG(i, n, x)   MAX_ALONG_FROM(i, 0, n, x)
 #define SUM_CREW(i, n, ...)  SUM_CREW_FROM(i, 0, n, __VA_ARGS__)

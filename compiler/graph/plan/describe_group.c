@@ -3,6 +3,7 @@
 #include <string.h>
 #include "describe.h"
 #include "describe_parts.h"
+#include "../terms/reads.h"
 
 // A power of c: a sum of numbers times numbers of elements. These are text, since terms that are made here would change the order of
 // sums that are made later.
@@ -109,6 +110,66 @@ static Power power_in_law(Graph *g, const Conditional *c)
     return power;
 }
 
+// The power of c by which a product of unknowns changes, in *power; false: it is none that is known.
+static bool power_of_product(const GroupMove *o, const Expr *e, double times, double *power)
+{
+    if (e->kind == EX_POW) return power_of_product(o, e->args[0], times * e->number, power);
+    if (e->kind == EX_MUL) {
+        for (int i = 0; i < e->nargs; i++)
+            if (!power_of_product(o, e->args[i], times, power)) return false;
+        return true;
+    }
+    for (int i = 0; i < o->n; i++) {
+        if (!ex_reads(e, o->moved[i].var)) continue;
+        if (e->kind != EX_REF || o->moved[i].fixed) return false;
+        *power += times * o->moved[i].power;
+    }
+    return true;
+}
+
+// The same of a density, from the logarithms that are terms of its own.
+static double power_of_density(const GroupMove *o, const Expr *e, double times)
+{
+    double all = 0;
+    if (e->kind == EX_ADD)
+        for (int i = 0; i < e->nargs; i++) all += power_of_density(o, e->args[i], times);
+    else if (e->kind == EX_MUL && e->nargs == 2 && e->args[0]->kind == EX_NUM)
+        return power_of_density(o, e->args[1], times * e->args[0]->number);
+    else if (e->kind == EX_CALL && e->fn == FN_log && !power_of_product(o, e->args[0], times, &all)) return 0;
+    return all;
+}
+
+// How many densities the factor is.
+static const char *instances_of(const Graph *g, const Factor *f, double *number)
+{
+    const char *n = "";
+    for (int k = 0; k < f->plates.n; k++) {
+        const Index *i = f->plates.index[k];
+        if (!ex_is_num(i->lo, 1)) return NULL;
+        if (i->hi->kind == EX_NUM) *number *= i->hi->number;
+        else n = arena_printf(g->arena, i->hi->kind == EX_ADD ? "%s%s(%s)" : "%s%s%s", n, *n ? "*" : "", shown(g, i->hi));
+    }
+    return f->plates.guard ? NULL : n;
+}
+
+// Which densities these powers are of; "" where they are not found one by one.
+static const char *densities_text(Graph *g, const GroupMove *o, const char *c, const Power *whole)
+{
+    const char *all = "";
+    Power rest = *whole;
+    for (const Factor *f = g->factors; f; f = f->next) {
+        double number = f->replaced || f->left_out || f->taken_back || f->gone ? 0 : power_of_density(o, f->log_density, 1);
+        if (number == 0) continue;
+        const char *of = instances_of(g, f, &number);
+        if (!of || !f->value || f->value->kind != EX_REF) return "";
+        Power one = {0};
+        power_add(&one, number, of);
+        power_add_all(&rest, -1, &one);
+        all = arena_printf(g->arena, "%s%s%s %s", all, *all ? ", " : " (of ", f->value->var->name, power_text(g, c, &one));
+    }
+    return *all && is_no_power(&rest) && !rest.failed ? arena_printf(g->arena, "%s)", all) : "";
+}
+
 // Why the law of c has the powers of c that it has: those of the Jacobian, of the Haar measure and of the densities.
 static const char *measure_of(Graph *g, const Update *s)
 {
@@ -140,11 +201,11 @@ static const char *measure_of(Graph *g, const Update *s)
     else if (family) end = arena_printf(g->arena, "with those of the densities, %s", gives);
     const bool all = countable && !densities.failed;
     if (family && all && !is_no_power(&densities))
-        before = arena_printf(g->arena, "%s in the moved densities, ", power_text(g, c, &densities));
+        before = arena_printf(g->arena, "%s in the moved densities%s, ", power_text(g, c, &densities), densities_text(g, o, c, &densities));
     const char *sizes = all ? arena_printf(g->arena, "%s the Jacobian (%s)", power_text(g, c, &jacobian), each)
                             : arena_printf(g->arena, "the Jacobian (%s)", each);
-    return arena_printf(g->arena, "powers of %s = %s: %s%s, 1/%s from d%s/%s (the Haar measure, which rescaling %s leaves as it is): %s", c,
-                        by, before, sizes, c, c, c, c, end);
+    return arena_printf(g->arena, "powers of %s = %s: %s%s, 1/%s from d%s/%s (the Haar measure, invariant to rescaling): %s", c, by, before,
+                        sizes, c, c, c, end);
 }
 
 // A group move: the coordinate that is drawn, and what changes with it.

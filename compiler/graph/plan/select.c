@@ -279,8 +279,8 @@ static void compete_in_sets(Graph *g, int offers, bool *in)
                 sliced++;
                 coupled |= s->conditional->nbatch < s->block[0]->rank;
             }
-        const char *reason = "a trial in warm-up compares it with their Gibbs updates; it is taken if the unknown that mixes worst has "
-                             "clearly more effective draws for the same work by it";
+        const char *reason = "taken if, in a trial in warm-up, the unknown that mixes worst has clearly more effective draws for the same "
+                             "work by it";
         Update *move = add_selection(g, block, n, theirs, coupled || sliced > 1, reason);
         for (int k = 0; k < n; k++) {
             block[k]->summing.sums -= offers;

@@ -130,8 +130,8 @@ void put_centrings(HmcBlock *m)
         const Var *v = m->update->block[i];
         if (!c->priors) continue;
         if (!m->shares) {
-            m->shares = work_array(p, ROLE_TUNING, words(p, "non_centring_%s", m->stem), 1, &m->size);
-            m->next_shares = work_array(p, ROLE_TUNING, words(p, "next_non_centring_%s", m->stem), 1, &m->size);
+            m->shares = work_array(p, ROLE_TUNING, array_name(m, "non_centring"), 1, &m->size);
+            m->next_shares = work_array(p, ROLE_TUNING, array_name(m, "next_non_centring"), 1, &m->size);
         }
         c->centre = work_array(p, ROLE_BLOCK, words(p, "centre_%s", v->name), v->rank, v->dim);
         if (c->root) {

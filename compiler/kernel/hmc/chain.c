@@ -141,14 +141,25 @@ bool has_jacobian(const HmcBlock *m)
     return any;
 }
 
+// Above the chain rule: with effects, those of their centres and spreads come after them.
+static const char *chain_text(const HmcBlock *m)
+{
+    const char *effects = "";
+    for (int i = 0; i < m->update->nblock; i++)
+        if (m->centring[i].priors && !m->centring[i].root)
+            effects = words(m->p, "%s%s%s", effects, *effects ? ", " : "", m->update->block[i]->name);
+    const char *chain = "from unknowns x to coordinates q: d lp/dq = d lp/dx * dx/dq + d log|dx/dq|/dq; lp gains log|dx/dq|";
+    return *effects ? words(m->p, "%s. First %s, through which lp depends on centre and spread as well: on what these are made of", chain,
+                            effects)
+                    : chain;
+}
+
 // By the chain rule: d/dq = d/dx dx/dq + d log |dx/dq| / dq, from the last variable to the first: what comes later may have ends that
 // depend with what comes before. Elements that do not exist are independent and standard normal.
 void put_chain_rule(HmcBlock *m)
 {
     Lower *p = m->p;
-    if (has_jacobian(m))
-        put(p, NODE_COMMENT)->text.lines =
-            "by the chain rule, from unknowns x to coordinates q: d lp/dq = d lp/dx * dx/dq + d log|dx/dq|/dq; lp gains log|dx/dq|";
+    if (has_jacobian(m)) put(p, NODE_COMMENT)->text.lines = chain_text(m);
     for (int o = m->update->nblock - 1; o >= 0; o--) {
         const int i = m->order[o];
         Var *v = m->update->block[i];

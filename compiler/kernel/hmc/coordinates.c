@@ -135,3 +135,11 @@ bool is_moved(const HmcBlock *m, const Var *v)
         if (m->update->block[i] == v) return true;
     return false;
 }
+
+// An array of the block: where no other block is updated by HMC, it needs no names of unknowns.
+const char *array_name(const HmcBlock *m, const char *what)
+{
+    int blocks = 0;
+    for (const Update *o = m->p->g->updates; o; o = o->next) blocks += o->kind == UPDATE_NUTS;
+    return blocks == 1 ? what : words(m->p, "%s_%s", what, m->stem);
+}

@@ -132,6 +132,7 @@ typedef struct HmcBlock {  // a block
 
 bool reads_block(const HmcBlock *m, const Expr *e);  // does e read a variable of the block?
 bool is_moved(const HmcBlock *m, const Var *v);      // is v one of them?
+const char *array_name(const HmcBlock *m, const char *what);  // of an array of the block
 int at_block(const HmcBlock *m, const Var *v);       // which one it is
 // of a variable that is computed of the block, the array of derivatives by it; else NULL
 Var *adjoint_of(const HmcBlock *m, const Var *v);

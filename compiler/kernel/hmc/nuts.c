@@ -55,10 +55,10 @@ static void make_arrays(HmcBlock *m, Expr *room)
         const Var *v = m->moving.var[i];
         m->adjoint[i] = work_array(p, ROLE_BLOCK, words(p, "adjoint_%s", v->name), v->rank, v->dim);
     }
-    m->position = work_array(p, ROLE_BLOCK, words(p, "position_%s", m->stem), 1, &m->size);
-    m->gradient = work_array(p, ROLE_BLOCK, words(p, "gradient_%s", m->stem), 1, &m->size);
-    m->density = work_array(p, ROLE_BLOCK, words(p, "log_density_%s", m->stem), 1, (Expr *[]){ex_num(2)});
-    m->machine = work_array(p, ROLE_TUNING, words(p, "nuts_%s", m->stem), 1, &room);
+    m->position = work_array(p, ROLE_BLOCK, array_name(m, "position"), 1, &m->size);
+    m->gradient = work_array(p, ROLE_BLOCK, array_name(m, "gradient"), 1, &m->size);
+    m->density = work_array(p, ROLE_BLOCK, array_name(m, "log_density"), 1, (Expr *[]){ex_num(2)});
+    m->machine = work_array(p, ROLE_TUNING, array_name(m, "nuts"), 1, &room);
 }
 
 // The launches that the sampler calls for itself: of the density, and of the Jacobian of its coordinates. Gives: what puts the position in

@@ -100,26 +100,32 @@ static const char *coordinates_text(const HmcBlock *m)
     return all;
 }
 
-// From the variables to coordinates, where these are not those that the last trajectory ended in.
-void put_enter(HmcBlock *m)
+static void explain_coordinates(const HmcBlock *m)
 {
     Lower *p = m->p;
     note(p,
-         "Unconstrained coordinates of (%s): (%s). kept_coordinate(q, value at q, x, fresh) is q where x is that value still: a fresh "
-         "coordinate would be rounded again",
+         "Unconstrained coordinates q of (%s): (%s). kept_coordinate(q, value at q, x, fresh) is q if x is still the value at q, which "
+         "rounding then does not change, else fresh",
          m->update->description->subject, coordinates_text(m));
     const char *standardised = "";
     for (int i = 0; i < m->update->nblock; i++)
         if (m->centring[i].priors && !m->centring[i].root)
             standardised = words(p, "%s%s%s", standardised, *standardised ? ", " : "", m->update->block[i]->name);
     if (*standardised)
-        note(p,
-             "%s = x = centre + scale*(q - (1 - c)*centre), scale = standard_scale(c, spread) = spread^c, centre and spread the prior "
-             "mean and sd: q itself for c = 0, centre + spread*q for c = 1. c, its non_centring, is %s. from_standard(q, c, centre, scale) "
-             "is x, to_standard(x, c, centre, scale) is q. standard_chain(c, centre, spread, scale, x, &slope, &by_centre, &by_spread) "
-             "makes the slope by x that by q, the other two those by centre and spread, and returns log(scale)",
-             standardised,
-             m->shares ? "found in warm-up, which sets next_non_centring (Papaspiliopoulos et al. 2007; Gorinova et al. 2020)" : "1");
+        note(
+            p,
+            "x, an element of %s, of prior mean m = centre and sd s = spread, is m + scale*(q - (1 - c)*m), scale = s^c: q is x for c = 0, "
+            "and (x - m)/s for c = 1. c, its non_centring, is %s. standard_scale(c, s) is s^c, from_standard(q, c, m, scale) is x, "
+            "to_standard(x, c, m, scale) is q",
+            standardised,
+            m->shares ? "found in warm-up, which sets next_non_centring (Papaspiliopoulos et al. 2007; Gorinova et al. 2020)" : "1");
+}
+
+// From the variables to coordinates, where these are not those that the last trajectory ended in.
+void put_enter(HmcBlock *m)
+{
+    Lower *p = m->p;
+    explain_coordinates(m);
     Kernel *k = open_kernel(p, KERNEL_TEAM, words(p, "enter_%s", m->stem), "wide");
     k->places = true;
     put_offsets(m);
@@ -151,9 +157,10 @@ void put_enter(HmcBlock *m)
         Expr *value = m->centring[i].priors ? coordinate_at(m, &m->centring[i], x)
                       : ends->is_angle      ? kept_winding(q, x)
                       : is_free(ends)       ? x
-                      : keeps_logs(ends, x) ? line_transform(ends, LINE_INVERSE, x, x)
-                                            : ex_call("kept_coordinate", 4, (Expr *[]){q, line_transform(ends, LINE_VALUE, q, x), x,
-                                                                                  line_transform(ends, LINE_INVERSE, x, x)});
+                      : keeps_logs(ends, x)
+                          ? line_transform(ends, LINE_INVERSE, x, x)
+                          : ex_call("kept_coordinate", 4,
+                                    (Expr *[]){q, line_transform(ends, LINE_VALUE, q, x), x, line_transform(ends, LINE_INVERSE, x, x)});
         Node *n = each_element(m, x, &l);
         put_assign(p, ASSIGN_SET, place_element(q), value);
         leave(p, n);

@@ -1,45 +1,19 @@
 // model.gm, compiled by gmc.
 //
 // One sweep updates, in this order, each given all else:
-//   y[t]   ~ normal(mean, 1 / sqrt(precision))  impute_y  model.gm:6, if values are missing
-//   phi    ~ normal(mean, 1 / sqrt(precision))  draw_phi  model.gm:9 *
-//   s2^-1  ~ gamma(shape, rate)                 draw_s2   model.gm:10 *
-// Where method selection prefers it, NUTS (Hoffman and Gelman 2014) takes the place of the updates marked *, which are then made in some sweeps only:
-//   (phi, s2)  drawn jointly by Hamiltonian Monte Carlo  density_phi_s2  model.gm:9
+//   y[t]   ~ normal(mean, 1 / sqrt(precision))  impute_y  line 6, if values are missing
+//   phi    ~ normal(mean, 1 / sqrt(precision))  draw_phi  line 9 *
+//   s2^-1  ~ gamma(shape, rate)                 draw_s2   line 10 *
+// In place of the updates marked *, which are then made in some sweeps only, where method selection prefers NUTS (Hoffman and Gelman 2014):
+//   (phi, s2)  drawn jointly by Hamiltonian Monte Carlo  density_phi_s2  line 9
 //
-// In kernels `d` is the data, `s` the state of one chain, and `at` the place in the run, the key of its random numbers. Subscripts count
-// from 1 in comments, as in the model, and from 0 in the code. *s->x is a number, s->x[k] an element. Types: `wide` is double; `real` and
-// `solve` are, too, unless --precision makes them float on a GPU.
-// KERNEL_SCALAR, KERNEL_ONCE: one for each chain. KERNEL_TEAM, KERNEL_ON_REQUEST, others: for each chain a team of threads, its lanes.
-// KERNEL_PRIOR is KERNEL_TEAM for the log prior, KERNEL_FORWARD is KERNEL_ONCE for draws without data, on the host. MISSING_IN_TURN (j,
-// DATA_y): places j of y without a value, one after the other. LANES (j, n): j from 0 to n - 1, shared out among lanes. ALONG: so, then all
-// lanes wait for each other. ONE_LANE: by one, while the others wait. TEAM_BARRIER: all wait for each other. STORE(a, x): one lane sets a
-// to x. RESULT(x): x is what the kernel computes.
-// DRAW(y, k, LAW) draws y[k] from the law and stores it; TEAM_DRAW: by one lane. Laws: NORMAL(mean, precision); POWER_GAMMA(a, shape,
-// rate), by which y[k]^a ~ gamma(shape, rate). Of a normal law the log density has terms -precision/2 y^2 + h y: its conditional collects
-// these two.
-// stream(at, VAR_y, k): the random numbers of y[k]; normal_mean_sd(&g, ...) and its like draw by those of g. VERIFY(x, ...) ends the run
-// with a message if x is not finite; so does FAULT. UNLESS_KEPT(VAR_y, k): unless the run keeps y[k] as it is; GIVEN(run, y): the run gives
-// or keeps all of y. LAUNCH and its like run a kernel for the chains of `run`, over so many terms. NUTS(run, density, stream, memory,
-// position, lp, gradient, report, ...) makes a transition of NUTS from `position`, in unconstrained coordinates, to its next draw, by
-// numbers of `stream` that no other update has. It calls `density` for lp and gradient at each point; `memory` to `report` are fields of
-// State. .coordinates, .room: how many numbers position and memory have; .alone: lp is known where a transition begins if no Gibbs updates
-// came between; GM_UNLESS_MISSING: and if no missing values are drawn; .marginal: auxiliaries are integrated out; .selection: the number of
-// its selection; .accept: the mean acceptance that the step size aims at; .depth: doublings of a trajectory at most; .jacobian: computes
-// the log Jacobian and its gradient; .standardised: the field that each effect's non-centring is written to. GM_FOR_DRAWS(f) makes gm_f,
-// which calls f for every chain. GM_LOG_PRIOR and its like are what a run may request. take_updates(run, u, n): n updates, from u on. Sums
-// over rows are expanded, (a - b)^2 = a^2 - 2 a b + b^2, into sums of data, `sum_` and `count_` of State, computed once. Work arrays of
-// NUTS: `position_`, the coordinates; `gradient_`, that of lp by them; `log_density_`, lp; `nuts_`, its memory; `moves_`, what the draws
-// report of its trajectories. `slope_x` is the derivative of lp by x, `current_x` is x. BY_COORDINATES, BY_UNKNOWNS: the places of lp with
-// the log Jacobian and without it.
-// Tables number fields of Data and State from 1; their columns are the structs of model.h: a field's .role is what it is to the draws,
-// .extent_of the fields that are its extents, .where the line of its declaration. A selection is a set of unknowns for which warm-up tries
-// both methods: .coupled, whether NUTS draws it where nothing is measured; .latents, auxiliaries that NUTS leaves as they are; .machine,
-// its memory. What else is in capitals is a macro of kernels.h, or of kernels_cpu.h for a CPU.
+// Above each kernel is what it computes, then what words mean that are neither C nor of the model, where they first stand. Those in
+// capitals are macros of kernels.h, which make one text a program for a CPU and for a GPU.
 #include "gm.h"
 
 // ---- part 1: the model ----
 
+//   Types: `wide` is double; `real` and `solve` are, too, unless --precision makes them float on a GPU.
 typedef struct Data {  // beside arrays: their extents
     long T;
     real *y;                                 // T
@@ -47,15 +21,18 @@ typedef struct Data {  // beside arrays: their extents
 
 enum { DATA_T = 1, DATA_y };  // fields of Data
 
+//   Of NUTS: position, its coordinates; gradient, the derivatives of lp, the log density, by them; log_density, lp; nuts, its memory;
+//   moves_, what the draws report of its trajectories.
 typedef struct State {  // of one chain; sizes of work arrays are in the tables
     real *y;                                 // responses, with missing values as they are drawn, T
     wide *phi, *s2;                          // unknowns
     wide *log_lik_y, *y_rep;                 // for the draws, T
-    wide *lprior_phi, *lprior_s2, *lprior_y; // terms of the log prior: of the unknown in its name; of a response, of its missing values
-    wide *sum_y_y_before, *sum_y_before_squared, *sum_y_observed, *count_observed, *sum_y_before_observed, // sums
+    wide *lprior_phi, *lprior_s2;            // terms of the log prior
+    wide *lprior_y;                          // the same of missing values: the host adds their log_lik_ up
+    wide *sum_y_y_before, *sum_y_before_squared, *sum_y_observed, *count_observed, *sum_y_before_observed, // sums of data
         *count_observed_2, *sum_y_before_centred_squared, *sum_y_before_centred, *sum_y_before_centred_y_centred,
         *sum_y_centred, *sum_y_centred_squared;
-    wide *position_phi_s2, *gradient_phi_s2, *log_density_phi_s2, *nuts_phi_s2, *moves_phi; // work arrays
+    wide *position, *gradient, *log_density, *nuts, *moves_phi; // work arrays
 } State;
 
 enum { VAR_NONE, VAR_y, VAR_phi, VAR_s2, VAR_log_lik_y, VAR_y_rep };  // streams of random numbers, by the place in State
@@ -68,10 +45,13 @@ enum { VAR_NONE, VAR_y, VAR_phi, VAR_s2, VAR_log_lik_y, VAR_y_rep };  // streams
 // y[t] | rest ~ normal(mean, 1 / sqrt(precision))     if values are missing     model.gm:6
 //   precision = 0.01*(1 where (1 == t)) + (1/s2 where (2 <= t)) + (phi^2/s2 where (t < T))
 //   mean = ((phi*y[t - 1]/s2 where (2 <= t)) + (phi*y[1 + t]/s2 where (t < T)))/precision
-KERNEL_ONCE(impute_y) {
+//   In kernels `d` is the data, `s` the state of one chain, and `at` the place in the run, the key of its random numbers. Subscripts count
+//   from 1 in comments, as in the model, and from 0 in the code. *s->x is a number, s->x[k] an element. NORMAL(mean, precision): the
+//   precision is 1/sd^2.
+KERNEL_ONCE(impute_y) {  // KERNEL_ONCE: a thread for each chain, which may be long at it
     const real inverse_s2 = 1 / *s->s2, phi_squared = square(*s->phi);
-    MISSING_IN_TURN (t, DATA_y) {
-        wide h = 0, precision = 0;
+    MISSING_IN_TURN (t, DATA_y) {  // MISSING_IN_TURN (j, DATA_y): places j of y without a value, one after the other
+        wide h = 0, precision = 0;  // h: a normal log density in y has two terms, -precision/2 y^2 + h y, so h = mean * precision
         if (t == 0) {
             precision += 0.01;
         }
@@ -84,13 +64,13 @@ KERNEL_ONCE(impute_y) {
             h += *s->phi * inverse_s2 * s->y[t + 1];
         }
         const wide mean = h / precision;
-        DRAW(y, t, NORMAL(mean, precision));
+        DRAW(y, t, NORMAL(mean, precision));  // DRAW(y, k, LAW) draws y[k] from the law and stores it
     }
 }
 
 // phi | rest ~ normal(mean, 1 / sqrt(precision))     model.gm:9
 //   precision = 1 + sum(t in 2:T, y[t - 1]^2/s2), mean = sum(t in 2:T, y[t]*y[t - 1]/s2)/precision
-KERNEL_SCALAR(draw_phi) {
+KERNEL_SCALAR(draw_phi) {  // KERNEL_SCALAR: a thread for each chain
     const wide precision = *s->sum_y_before_squared / *s->s2 + 1, mean = *s->sum_y_y_before / *s->s2 / precision;
     DRAW(phi, 0, NORMAL(mean, precision));
 }
@@ -100,76 +80,98 @@ KERNEL_SCALAR(draw_phi) {
 //   with u = s2^-1: log p(u) = log p(s2) - 2*log(u), by |d s2/du|, = log(u)*(shape - 1) - rate*u + const
 KERNEL_SCALAR(draw_s2) {
     const wide shape = 0.5 * d->T + 1.5, mean_y_observed = *s->sum_y_observed / fmax(*s->count_observed, 1.0);
-    const wide rate = 0.5 * square(*s->phi) * *s->sum_y_before_centred_squared + *s->phi * (*s->phi * *s->sum_y_before_observed / fmax(*s->count_observed_2, 1.0) - mean_y_observed) * *s->sum_y_before_centred - *s->phi * *s->sum_y_before_centred_y_centred + 0.5 * (d->T - 1) * square(mean_y_observed - *s->phi * *s->sum_y_before_observed / fmax(*s->count_observed_2, 1.0)) + (mean_y_observed - *s->phi * *s->sum_y_before_observed / fmax(*s->count_observed_2, 1.0)) * *s->sum_y_centred + 0.5 * *s->sum_y_centred_squared + 1;
-    DRAW(s2, 0, POWER_GAMMA(-1, shape, rate));
+    const wide rate = 0.5 * square(*s->phi) * *s->sum_y_before_centred_squared
+            + *s->phi * (*s->phi * *s->sum_y_before_observed / fmax(*s->count_observed_2, 1.0) - mean_y_observed) * *s->sum_y_before_centred
+            - *s->phi * *s->sum_y_before_centred_y_centred
+            + 0.5 * (d->T - 1) * square(mean_y_observed - *s->phi * *s->sum_y_before_observed / fmax(*s->count_observed_2, 1.0))
+            + (mean_y_observed - *s->phi * *s->sum_y_before_observed / fmax(*s->count_observed_2, 1.0)) * *s->sum_y_centred
+            + 0.5 * *s->sum_y_centred_squared + 1;
+    DRAW(s2, 0, POWER_GAMMA(-1, shape, rate));  // POWER_GAMMA(a, shape, rate): y[k]^a ~ gamma(shape, rate)
 }
 
 // ---- part 3: Hamiltonian Monte Carlo: log density and gradient ----
 
-// Unconstrained coordinates of (phi, s2): (phi, log(s2)). kept_coordinate(q, value at q, x, fresh) is q where x is that value still:
-//     a fresh coordinate would be rounded again
+// Unconstrained coordinates q of (phi, s2): (phi, log(s2)). kept_coordinate(q, value at q, x, fresh) is q if x is still the value at q,
+//     which rounding then does not change, else fresh
+//   KERNEL_TEAM: for each chain a team of threads, its lanes, all of which go through the body; local variables are each lane's own.
 KERNEL_TEAM(enter_phi_s2) {
-    ONE_LANE s->position_phi_s2[0] = *s->phi;
-    ONE_LANE s->position_phi_s2[1] = kept_coordinate(s->position_phi_s2[1], exp(s->position_phi_s2[1]), *s->s2, log(*s->s2));
+    ONE_LANE s->position[0] = *s->phi;  // ONE_LANE: by one, while the others wait
+    ONE_LANE s->position[1] = kept_coordinate(s->position[1], exp(s->position[1]), *s->s2, log(*s->s2));
 }
 
 // phi, s2 at these coordinates
 KERNEL_TEAM(transform_phi_s2) {
-    ONE_LANE *s->phi = s->position_phi_s2[0];
-    ONE_LANE *s->s2 = exp(s->position_phi_s2[1]);
+    ONE_LANE *s->phi = s->position[0];
+    ONE_LANE *s->s2 = exp(s->position[1]);
 }
 
 // (phi, s2): drawn jointly by Hamiltonian Monte Carlo     model.gm:9
-//   a trial in warm-up compares it with their Gibbs updates; it is taken if the unknown that mixes worst has clearly more effective draws
-//       for the same work by it
+//   taken if, in a trial in warm-up, the unknown that mixes worst has clearly more effective draws for the same work by it
 //   the log density of phi, s2, of which the code leaves out constants; that of their coordinates has the log Jacobian besides
 //   log density += -log(2*pi())/2 - 1/2*phi^2
 //   log density += -3*log(s2) - (1/s2)
 //   log density += -log(2*pi())/2 - 1/2*log(s2) - 1/2*(y[t] - phi*y[t - 1])^2/s2   over t in 2:T
+//   LANES (j, n): j from 0 to n - 1, shared out among lanes. ALONG: so, then all lanes wait for each other. Here a sum of squares over rows
+//   is expanded, (a - b)^2 = a^2 - 2 a b + b^2, into sums over data alone, `sum_` and `count_` of State.
 KERNEL_TEAM(density_phi_s2) {
-    wide lp = 0, slope_phi = 0, slope_s2 = 0;
-    LANES (e, 2) s->gradient_phi_s2[e] = 0;
-    TEAM_BARRIER();
+    wide lp = 0, slope_phi = 0, slope_s2 = 0;  // slope_x is the derivative of lp by x, current_x is x
+    LANES (e, 2) s->gradient[e] = 0;
+    TEAM_BARRIER();  // TEAM_BARRIER: all lanes wait for each other
     // phi ~ normal(0, 1)
     lp -= 0.5 * square(*s->phi);
     slope_phi -= *s->phi;
     // s2 ~ inv_gamma(2, 1)
-    lp += -1 / *s->s2 - 3 * s->position_phi_s2[1];
+    lp += -1 / *s->s2 - 3 * s->position[1];
     slope_s2 += 1 / square(*s->s2) - 3 / *s->s2;
     // y[t] ~ normal(phi*y[t - 1], sqrt(s2))
     const wide mean_y_observed = *s->sum_y_observed / fmax(*s->count_observed, 1.0);
-    lp += -0.5 * (square(*s->phi) * *s->sum_y_before_centred_squared + 2 * *s->phi * (*s->phi * *s->sum_y_before_observed / fmax(*s->count_observed_2, 1.0) - mean_y_observed) * *s->sum_y_before_centred - 2 * *s->phi * *s->sum_y_before_centred_y_centred + (d->T - 1) * square(mean_y_observed - *s->phi * *s->sum_y_before_observed / fmax(*s->count_observed_2, 1.0)) + 2 * (mean_y_observed - *s->phi * *s->sum_y_before_observed / fmax(*s->count_observed_2, 1.0)) * *s->sum_y_centred + *s->sum_y_centred_squared) / *s->s2 - 0.5 * (d->T - 1) * s->position_phi_s2[1];
+    lp += -0.5 * (square(*s->phi) * *s->sum_y_before_centred_squared
+            + 2 * *s->phi * (*s->phi * *s->sum_y_before_observed / fmax(*s->count_observed_2, 1.0) - mean_y_observed)
+            * *s->sum_y_before_centred - 2 * *s->phi * *s->sum_y_before_centred_y_centred
+            + (d->T - 1) * square(mean_y_observed - *s->phi * *s->sum_y_before_observed / fmax(*s->count_observed_2, 1.0))
+            + 2 * (mean_y_observed - *s->phi * *s->sum_y_before_observed / fmax(*s->count_observed_2, 1.0)) * *s->sum_y_centred
+            + *s->sum_y_centred_squared) / *s->s2 - 0.5 * (d->T - 1) * s->position[1];
     slope_phi += *s->sum_y_before_centred_y_centred / *s->s2;
-    slope_phi += *s->sum_y_before_observed * (*s->sum_y_centred / *s->s2 + (d->T - 1) * (mean_y_observed - *s->phi * *s->sum_y_before_observed / fmax(*s->count_observed_2, 1.0)) / *s->s2 - *s->phi * *s->sum_y_before_centred / *s->s2) / fmax(*s->count_observed_2, 1.0);
-    slope_s2 += (0.5 * square(*s->phi) * *s->sum_y_before_centred_squared + *s->phi * (*s->phi * *s->sum_y_before_observed / fmax(*s->count_observed_2, 1.0) - mean_y_observed) * *s->sum_y_before_centred - *s->phi * *s->sum_y_before_centred_y_centred + 0.5 * (d->T - 1) * square(mean_y_observed - *s->phi * *s->sum_y_before_observed / fmax(*s->count_observed_2, 1.0)) + (mean_y_observed - *s->phi * *s->sum_y_before_observed / fmax(*s->count_observed_2, 1.0)) * *s->sum_y_centred + 0.5 * *s->sum_y_centred_squared) / square(*s->s2) + 0.5 * (1 - d->T) / *s->s2;
+    slope_phi += *s->sum_y_before_observed * (*s->sum_y_centred / *s->s2
+            + (d->T - 1) * (mean_y_observed - *s->phi * *s->sum_y_before_observed / fmax(*s->count_observed_2, 1.0)) / *s->s2
+            - *s->phi * *s->sum_y_before_centred / *s->s2) / fmax(*s->count_observed_2, 1.0);
+    slope_s2 += (0.5 * square(*s->phi) * *s->sum_y_before_centred_squared
+            + *s->phi * (*s->phi * *s->sum_y_before_observed / fmax(*s->count_observed_2, 1.0) - mean_y_observed) * *s->sum_y_before_centred
+            - *s->phi * *s->sum_y_before_centred_y_centred
+            + 0.5 * (d->T - 1) * square(mean_y_observed - *s->phi * *s->sum_y_before_observed / fmax(*s->count_observed_2, 1.0))
+            + (mean_y_observed - *s->phi * *s->sum_y_before_observed / fmax(*s->count_observed_2, 1.0)) * *s->sum_y_centred
+            + 0.5 * *s->sum_y_centred_squared) / square(*s->s2) + 0.5 * (1 - d->T) / *s->s2;
     TEAM_BARRIER();
     ONE_LANE {
-        s->log_density_phi_s2[BY_UNKNOWNS] = lp;
-        s->gradient_phi_s2[0] += slope_phi;
-        s->gradient_phi_s2[1] += slope_s2;
+        s->log_density[BY_UNKNOWNS] = lp;  // BY_COORDINATES, BY_UNKNOWNS: the places of lp with the log Jacobian and without it
+        s->gradient[0] += slope_phi;
+        s->gradient[1] += slope_s2;
     }
-    ONE_LANE s->gradient_phi_s2[0] += (mean_y_observed - *s->phi * *s->sum_y_before_observed / fmax(*s->count_observed_2, 1.0)) * *s->sum_y_before_centred / *s->s2 - *s->phi * *s->sum_y_before_centred_squared / *s->s2;
-    // by the chain rule, from unknowns x to coordinates q: d lp/dq = d lp/dx * dx/dq + d log|dx/dq|/dq; lp gains log|dx/dq|
-    lp += s->position_phi_s2[1];
-    ONE_LANE s->gradient_phi_s2[1] = *s->s2 * s->gradient_phi_s2[1] + 1;
-    STORE(s->log_density_phi_s2[BY_COORDINATES], lp);
+    ONE_LANE s->gradient[0] += (mean_y_observed - *s->phi * *s->sum_y_before_observed / fmax(*s->count_observed_2, 1.0))
+            * *s->sum_y_before_centred / *s->s2 - *s->phi * *s->sum_y_before_centred_squared / *s->s2;
+    // from unknowns x to coordinates q: d lp/dq = d lp/dx * dx/dq + d log|dx/dq|/dq; lp gains log|dx/dq|
+    lp += s->position[1];
+    ONE_LANE s->gradient[1] = *s->s2 * s->gradient[1] + 1;
+    STORE(s->log_density[BY_COORDINATES], lp);  // STORE(a, x): one lane sets a to x
 }
 
 // ---- part 4: the log joint density, and what is computed for the draws ----
 
 // The pointwise log-likelihood, in runs that request it.
-KERNEL_ON_REQUEST(log_likelihood) {
+//   _FROM (j, first, n): n of them, from first on.
+KERNEL_ON_REQUEST(log_likelihood) {  // KERNEL_ON_REQUEST: as KERNEL_TEAM, for runs that request it
     ONE_LANE s->log_lik_y[0] = -0.005 * square(s->y[0]) - (log(10.0) + HALF_LOG_2PI);
     const wide log_s2 = log(*s->s2), inverse_s2 = 1 / *s->s2;
     LANES_FROM (t, 1, d->T - 1) s->log_lik_y[t] = -0.5 * log_s2 - 0.5 * inverse_s2 * square(s->y[t] - *s->phi * s->y[t - 1]) - HALF_LOG_2PI;
 }
 
 // Replicates of what is observed, in runs that request them.
+//   stream(at, VAR_y, k): the random numbers of y[k]; normal_mean_sd(&g, ...) and its like draw by those of g.
 KERNEL_ON_REQUEST(replicate) {
     ONE_LANE {
         Stream g = stream(at, VAR_y_rep, 0);
         const wide x = normal_mean_sd(&g, 0, 10);
-        VERIFY(x, "y_rep", 0);
+        VERIFY(x, "y_rep", 0);  // VERIFY(x, ...) ends the run with a message if x is not finite
         s->y_rep[0] = x;
     }
     const wide root_s2 = sqrt(*s->s2);
@@ -193,78 +195,81 @@ KERNEL_TEAM(log_joint) {
     // y[t] ~ normal(phi*y[t - 1], sqrt(s2))
     const wide log_s2 = log(*s->s2), inverse_s2 = 1 / *s->s2;
     SUM_ALONG_FROM (t, 1, d->T - 1, &lp) lp += -0.5 * log_s2 - 0.5 * inverse_s2 * square(s->y[t] - *s->phi * s->y[t - 1]) - HALF_LOG_2PI;
-    RESULT(lp);
+    RESULT(lp);  // RESULT(x): x is what the kernel computes
 }
 
 // ---- part 5: checks and sums of data, launches, tables for the runtime ----
 
 // Sums of a response: computed once, or after each imputation if values are missing.
+//   SUM_OF (a, j, n) += x: declares a, the sum of x over j, the same in every lane.
 KERNEL_TEAM(sums_of_responses) {
     // sum_y_y_before = sum of y[t]*y[t - 1] over t; serves the conditional of phi
     ONE_LANE *s->sum_y_y_before = 0;
-    wide total_y_y_before = 0; SUM_ALONG_FROM (t, 1, d->T - 1, &total_y_y_before) total_y_y_before += s->y[t] * s->y[t - 1];
+    SUM_OF_FROM (total_y_y_before, t, 1, d->T - 1) += s->y[t] * s->y[t - 1];
     ONE_LANE *s->sum_y_y_before += total_y_y_before;
     // sum_y_before_squared = sum of y[t - 1]^2 over t; serves the conditional of phi
     ONE_LANE *s->sum_y_before_squared = 0;
-    wide total_y_before_squared = 0; SUM_ALONG_FROM (t, 1, d->T - 1, &total_y_before_squared) total_y_before_squared += square(s->y[t - 1]);
+    SUM_OF_FROM (total_y_before_squared, t, 1, d->T - 1) += square(s->y[t - 1]);
     ONE_LANE *s->sum_y_before_squared += total_y_before_squared;
     // sum_y_observed = sum of y[t] over t where y[t] is observed; serves the conditionals of s2, (phi, s2)
     ONE_LANE *s->sum_y_observed = 0;
-    wide total_y_observed = 0; SUM_ALONG_FROM (t, 1, d->T - 1, &total_y_observed) total_y_observed += IS_NAN(d->y[t]) ? 0 : s->y[t];
+    SUM_OF_FROM (total_y_observed, t, 1, d->T - 1) += IS_NAN(d->y[t]) ? 0 : s->y[t];
     ONE_LANE *s->sum_y_observed += total_y_observed;
     // count_observed = sum of 1 over t where y[t] is observed; serves the conditionals of s2, (phi, s2)
     ONE_LANE *s->count_observed = 0;
-    wide total_observed = 0; SUM_ALONG_FROM (t, 1, d->T - 1, &total_observed) total_observed += IS_NAN(d->y[t]) ? 0 : 1;
+    SUM_OF_FROM (total_observed, t, 1, d->T - 1) += IS_NAN(d->y[t]) ? 0 : 1;
     ONE_LANE *s->count_observed += total_observed;
     // sum_y_before_observed = sum of y[t - 1] over t where y[t - 1] is observed; serves the conditionals of s2, (phi, s2)
     ONE_LANE *s->sum_y_before_observed = 0;
-    wide total_y_before_observed = 0; SUM_ALONG_FROM (t, 1, d->T - 1, &total_y_before_observed) total_y_before_observed += IS_NAN(d->y[t - 1]) ? 0 : s->y[t - 1];
+    SUM_OF_FROM (total_y_before_observed, t, 1, d->T - 1) += IS_NAN(d->y[t - 1]) ? 0 : s->y[t - 1];
     ONE_LANE *s->sum_y_before_observed += total_y_before_observed;
     // count_observed_2 = sum of 1 over t where y[t - 1] is observed; serves the conditionals of s2, (phi, s2)
     ONE_LANE *s->count_observed_2 = 0;
-    wide total_observed_2 = 0; SUM_ALONG_FROM (t, 1, d->T - 1, &total_observed_2) total_observed_2 += IS_NAN(d->y[t - 1]) ? 0 : 1;
+    SUM_OF_FROM (total_observed_2, t, 1, d->T - 1) += IS_NAN(d->y[t - 1]) ? 0 : 1;
     ONE_LANE *s->count_observed_2 += total_observed_2;
     // sum_y_before_centred_squared = sum of (y[t - 1] - sum_y_before_observed/count_observed_2)^2 over t;
     //     serves the conditionals of s2, (phi, s2)
     ONE_LANE *s->sum_y_before_centred_squared = 0;
     wide total_centred_squared = 0;
     const wide inverse_count_observed_2 = 1 / fmax(*s->count_observed_2, 1.0);
-    SUM_ALONG_FROM (t, 1, d->T - 1, &total_centred_squared) total_centred_squared += square(s->y[t - 1] - *s->sum_y_before_observed * inverse_count_observed_2);
+    SUM_ALONG_FROM (t, 1, d->T - 1, &total_centred_squared) total_centred_squared += square(s->y[t - 1]
+            - *s->sum_y_before_observed * inverse_count_observed_2);
     ONE_LANE *s->sum_y_before_centred_squared += total_centred_squared;
     // sum_y_before_centred = sum of y[t - 1] - sum_y_before_observed/count_observed_2 over t; serves the conditionals of s2, (phi, s2)
     ONE_LANE *s->sum_y_before_centred = 0;
-    wide total_centred = 0; SUM_ALONG_FROM (t, 1, d->T - 1, &total_centred) total_centred += s->y[t - 1] - *s->sum_y_before_observed * inverse_count_observed_2;
+    SUM_OF_FROM (total_centred, t, 1, d->T - 1) += s->y[t - 1] - *s->sum_y_before_observed * inverse_count_observed_2;
     ONE_LANE *s->sum_y_before_centred += total_centred;
     // sum_y_before_centred_y_centred = sum of (y[t - 1] - sum_y_before_observed/count_observed_2)*(y[t]
     //     - sum_y_observed/count_observed) over t; serves the conditionals of s2, (phi, s2)
     ONE_LANE *s->sum_y_before_centred_y_centred = 0;
     wide total_centred_centred = 0;
     const wide inverse_count_observed = 1 / fmax(*s->count_observed, 1.0);
-    SUM_ALONG_FROM (t, 1, d->T - 1, &total_centred_centred) total_centred_centred += (s->y[t - 1] - *s->sum_y_before_observed * inverse_count_observed_2) * (s->y[t] - *s->sum_y_observed * inverse_count_observed);
+    SUM_ALONG_FROM (t, 1, d->T - 1, &total_centred_centred) total_centred_centred += (s->y[t - 1]
+            - *s->sum_y_before_observed * inverse_count_observed_2) * (s->y[t] - *s->sum_y_observed * inverse_count_observed);
     ONE_LANE *s->sum_y_before_centred_y_centred += total_centred_centred;
     // sum_y_centred = sum of y[t] - sum_y_observed/count_observed over t; serves the conditionals of s2, (phi, s2)
     ONE_LANE *s->sum_y_centred = 0;
-    wide total_centred_2 = 0; SUM_ALONG_FROM (t, 1, d->T - 1, &total_centred_2) total_centred_2 += s->y[t] - *s->sum_y_observed * inverse_count_observed;
+    SUM_OF_FROM (total_centred_2, t, 1, d->T - 1) += s->y[t] - *s->sum_y_observed * inverse_count_observed;
     ONE_LANE *s->sum_y_centred += total_centred_2;
     // sum_y_centred_squared = sum of (y[t] - sum_y_observed/count_observed)^2 over t; serves the conditionals of s2, (phi, s2)
     ONE_LANE *s->sum_y_centred_squared = 0;
-    wide total_centred_squared_2 = 0; SUM_ALONG_FROM (t, 1, d->T - 1, &total_centred_squared_2) total_centred_squared_2 += square(s->y[t] - *s->sum_y_observed * inverse_count_observed);
+    SUM_OF_FROM (total_centred_squared_2, t, 1, d->T - 1) += square(s->y[t] - *s->sum_y_observed * inverse_count_observed);
     ONE_LANE *s->sum_y_centred_squared += total_centred_squared_2;
 }
 
 // The log Jacobian and its gradient: what the log density of the coordinates has besides that of phi, s2
 KERNEL_TEAM(jacobian_phi_s2) {
     wide lp = 0;
-    LANES (e, 2) s->gradient_phi_s2[e] = 0;
+    LANES (e, 2) s->gradient[e] = 0;
     TEAM_BARRIER();
-    // by the chain rule, from unknowns x to coordinates q: d lp/dq = d lp/dx * dx/dq + d log|dx/dq|/dq; lp gains log|dx/dq|
-    lp += s->position_phi_s2[1];
-    ONE_LANE s->gradient_phi_s2[1] = *s->s2 * s->gradient_phi_s2[1] + 1;
-    STORE(s->log_density_phi_s2[BY_COORDINATES], lp);
+    // from unknowns x to coordinates q: d lp/dq = d lp/dx * dx/dq + d log|dx/dq|/dq; lp gains log|dx/dq|
+    lp += s->position[1];
+    ONE_LANE s->gradient[1] = *s->s2 * s->gradient[1] + 1;
+    STORE(s->log_density[BY_COORDINATES], lp);
 }
 
 // The log prior, one term for each unknown, in runs that request it.
-KERNEL_PRIOR(log_prior) {
+KERNEL_PRIOR(log_prior) {  // KERNEL_PRIOR: as KERNEL_TEAM, for the log prior
     ONE_LANE *s->lprior_phi = -0.5 * square(*s->phi) - HALF_LOG_2PI;
     ONE_LANE *s->lprior_s2 = -3 * log(*s->s2) - 1 / *s->s2;
 }
@@ -272,7 +277,8 @@ KERNEL_PRIOR(log_prior) {
 #ifndef __CUDACC_RTC__       // the host's: NVRTC, which compiles kernels alone, passes over it
 
 // phi from the law of its own statement
-KERNEL_FORWARD(forward_phi) {
+//   UNLESS_KEPT(VAR_y, k): unless the run keeps y[k] as it is; GIVEN(run, y): the run gives or keeps all of y.
+KERNEL_FORWARD(forward_phi) {  // KERNEL_FORWARD: a thread for each chain, on the host, for draws without data
     UNLESS_KEPT(VAR_phi, 0) {
         Stream g = stream(at, VAR_phi, 0);
         const wide x = normal_mean_sd(&g, 0, 1);
@@ -310,6 +316,7 @@ KERNEL_FORWARD(forward_y) {
     }
 }
 
+//   LAUNCH(kernel, run, n) and its like run a kernel for all chains of `run`, with threads for n elements or terms.
 static void density_of_phi_s2(GmRun *run) {
     LAUNCH_TEAM(transform_phi_s2, run, 1);
     LAUNCH_TEAM(density_phi_s2, run, 1);
@@ -319,10 +326,18 @@ static void jacobian_of_phi_s2(GmRun *run) {
     LAUNCH_TEAM(jacobian_phi_s2, run, 1);
 }
 
+//   NUTS(run, density, stream, memory, position, lp, gradient, report, ...) makes a transition of NUTS from `position`, in unconstrained
+//   coordinates, to its next draw, by numbers of `stream` that no other update has. It calls `density` for lp and gradient at each point;
+//   `memory` to `report` are fields of State. .coordinates: how many numbers the position has; .room: the memory, 48 numbers a coordinate
+//   (positions, momenta and gradients of points in a trajectory, and estimates of variances) and 256 besides (the step size, what it is
+//   adapted by, the place in a tree); .alone: lp is known where a transition begins if no Gibbs updates came between; GM_UNLESS_MISSING:
+//   and if no missing values are drawn; .marginal: auxiliaries are integrated out; .selection: the number of its selection; .accept: the
+//   mean acceptance that the step size aims at; .depth: doublings of a trajectory at most; .jacobian: computes the log Jacobian and its
+//   gradient; .standardised: the field that warm-up writes each effect's non-centring to.
 static void update_phi_s2_by_hmc(GmRun *run) {
     LAUNCH_TEAM(enter_phi_s2, run, 1);
-    NUTS(run, density_of_phi_s2, VAR_phi, nuts_phi_s2, position_phi_s2, log_density_phi_s2, gradient_phi_s2, moves_phi,
-         .name = "phi, s2", .coordinates = 2, .room = 352, .alone = GM_UNLESS_MISSING, .selection = 1, .accept = 0.8, .depth = 10, .jacobian = jacobian_of_phi_s2);
+    NUTS(run, density_of_phi_s2, VAR_phi, nuts, position, log_density, gradient, moves_phi, .name = "phi, s2", .coordinates = 2,
+            .room = 352, .alone = GM_UNLESS_MISSING, .selection = 1, .accept = 0.8, .depth = 10, .jacobian = jacobian_of_phi_s2);
     LAUNCH_TEAM(transform_phi_s2, run, 1);
 }
 
@@ -347,7 +362,7 @@ static void derive(GmRun *run) {
     }
 }
 
-GM_FOR_DRAWS(derive)
+GM_FOR_DRAWS(derive)  // GM_FOR_DRAWS(f) makes gm_f, which calls f for every chain. GM_LOG_PRIOR and its like are what a run may request
 
 static void joint(GmRun *run) {
     LAUNCH_TEAM(log_joint, run, d->T);
@@ -364,41 +379,52 @@ enum {  // fields of State
     STATE_y = 1, STATE_phi, STATE_s2, STATE_log_lik_y, STATE_y_rep, STATE_lprior_phi, STATE_lprior_s2, STATE_lprior_y,
     STATE_sum_y_y_before, STATE_sum_y_before_squared, STATE_sum_y_observed, STATE_count_observed,
     STATE_sum_y_before_observed, STATE_count_observed_2, STATE_sum_y_before_centred_squared, STATE_sum_y_before_centred,
-    STATE_sum_y_before_centred_y_centred, STATE_sum_y_centred, STATE_sum_y_centred_squared, STATE_position_phi_s2,
-    STATE_gradient_phi_s2, STATE_log_density_phi_s2, STATE_nuts_phi_s2, STATE_moves_phi
+    STATE_sum_y_before_centred_y_centred, STATE_sum_y_centred, STATE_sum_y_centred_squared, STATE_position, STATE_gradient,
+    STATE_log_density, STATE_nuts, STATE_moves_phi
 };
 
+//   Tables number fields of Data and State from 1; their columns are the structs of model.h: a field's .role is what it is to the draws,
+//   .extent_of the fields that are its extents, .where the line of its declaration.
 static const GmField data_fields[] = {
     {.name = "T", .type = GM_INT, .role = GM_DATA, .offset = offsetof(Data, T), BOUNDED(1, INFINITY), .where = "model.gm:5",
      .declared = "int<lower=1> T"},
-    {.name = "y", .type = GM_REAL, .role = GM_DATA, .rank = 1, .offset = offsetof(Data, y), .may_miss = 1, .finite = 1, .imputed_field = STATE_y, .where = "model.gm:6",
+    {.name = "y", .type = GM_REAL, .role = GM_DATA, .rank = 1, .offset = offsetof(Data, y), .may_miss = 1, .finite = 1,
+            .imputed_field = STATE_y, .where = "model.gm:6",
      .declared = "real y[T]", .extent_of = {DATA_T}},
 };
 
 static const GmField state_fields[] = {
-    {.name = "y", .type = GM_REAL, .role = GM_IMPUTED, .rank = 1, .offset = offsetof(State, y), .where = "model.gm:6", .extent_of = {DATA_T}},
+    {.name = "y", .type = GM_REAL, .role = GM_IMPUTED, .rank = 1, .offset = offsetof(State, y), .where = "model.gm:6",
+            .extent_of = {DATA_T}},
     {.name = "phi", .type = GM_WIDE, .role = GM_PARAMETER, .offset = offsetof(State, phi), .where = "model.gm:9"},
     {.name = "s2", .type = GM_WIDE, .role = GM_PARAMETER, .offset = offsetof(State, s2), BOUNDED(0, INFINITY), .where = "model.gm:10"},
-    {.name = "log_lik_y", .type = GM_WIDE, .role = GM_PREDICTED, .rank = 1, .offset = offsetof(State, log_lik_y), .on_request = GM_LOG_LIK, .where = "model.gm:13", .extent_of = {DATA_T}},
-    {.name = "y_rep", .type = GM_WIDE, .role = GM_PREDICTED, .rank = 1, .offset = offsetof(State, y_rep), .on_request = GM_REPLICATES, .where = "model.gm:13", .extent_of = {DATA_T}},
-    {.name = "lprior_phi", .type = GM_WIDE, .role = GM_PREDICTED, .offset = offsetof(State, lprior_phi), .on_request = GM_LOG_PRIOR, .where = "model.gm:9"},
-    {.name = "lprior_s2", .type = GM_WIDE, .role = GM_PREDICTED, .offset = offsetof(State, lprior_s2), .on_request = GM_LOG_PRIOR, .where = "model.gm:10"},
-    {.name = "lprior_y", .type = GM_WIDE, .role = GM_PREDICTED, .offset = offsetof(State, lprior_y), .on_request = GM_LOG_PRIOR, .where = "model.gm:13"},
+    {.name = "log_lik_y", .type = GM_WIDE, .role = GM_PREDICTED, .rank = 1, .offset = offsetof(State, log_lik_y), .on_request = GM_LOG_LIK,
+            .where = "model.gm:13", .extent_of = {DATA_T}},
+    {.name = "y_rep", .type = GM_WIDE, .role = GM_PREDICTED, .rank = 1, .offset = offsetof(State, y_rep), .on_request = GM_REPLICATES,
+            .where = "model.gm:13", .extent_of = {DATA_T}},
+    {.name = "lprior_phi", .type = GM_WIDE, .role = GM_PREDICTED, .offset = offsetof(State, lprior_phi), .on_request = GM_LOG_PRIOR,
+            .where = "model.gm:9"},
+    {.name = "lprior_s2", .type = GM_WIDE, .role = GM_PREDICTED, .offset = offsetof(State, lprior_s2), .on_request = GM_LOG_PRIOR,
+            .where = "model.gm:10"},
+    {.name = "lprior_y", .type = GM_WIDE, .role = GM_PREDICTED, .offset = offsetof(State, lprior_y), .on_request = GM_LOG_PRIOR,
+            .where = "model.gm:13"},
     {.name = "sum_y_y_before", .type = GM_WIDE, .role = GM_SUM, .offset = offsetof(State, sum_y_y_before), .shared = 2},
     {.name = "sum_y_before_squared", .type = GM_WIDE, .role = GM_SUM, .offset = offsetof(State, sum_y_before_squared), .shared = 2},
     {.name = "sum_y_observed", .type = GM_WIDE, .role = GM_SUM, .offset = offsetof(State, sum_y_observed), .shared = 2},
     {.name = "count_observed", .type = GM_WIDE, .role = GM_SUM, .offset = offsetof(State, count_observed), .shared = 2},
     {.name = "sum_y_before_observed", .type = GM_WIDE, .role = GM_SUM, .offset = offsetof(State, sum_y_before_observed), .shared = 2},
     {.name = "count_observed_2", .type = GM_WIDE, .role = GM_SUM, .offset = offsetof(State, count_observed_2), .shared = 2},
-    {.name = "sum_y_before_centred_squared", .type = GM_WIDE, .role = GM_SUM, .offset = offsetof(State, sum_y_before_centred_squared), .shared = 2},
+    {.name = "sum_y_before_centred_squared", .type = GM_WIDE, .role = GM_SUM, .offset = offsetof(State, sum_y_before_centred_squared),
+            .shared = 2},
     {.name = "sum_y_before_centred", .type = GM_WIDE, .role = GM_SUM, .offset = offsetof(State, sum_y_before_centred), .shared = 2},
-    {.name = "sum_y_before_centred_y_centred", .type = GM_WIDE, .role = GM_SUM, .offset = offsetof(State, sum_y_before_centred_y_centred), .shared = 2},
+    {.name = "sum_y_before_centred_y_centred", .type = GM_WIDE, .role = GM_SUM, .offset = offsetof(State, sum_y_before_centred_y_centred),
+            .shared = 2},
     {.name = "sum_y_centred", .type = GM_WIDE, .role = GM_SUM, .offset = offsetof(State, sum_y_centred), .shared = 2},
     {.name = "sum_y_centred_squared", .type = GM_WIDE, .role = GM_SUM, .offset = offsetof(State, sum_y_centred_squared), .shared = 2},
-    {.name = "position_phi_s2", .type = GM_WIDE, .role = GM_SUM, .rank = 1, .offset = offsetof(State, position_phi_s2)},
-    {.name = "gradient_phi_s2", .type = GM_WIDE, .role = GM_SUM, .rank = 1, .offset = offsetof(State, gradient_phi_s2)},
-    {.name = "log_density_phi_s2", .type = GM_WIDE, .role = GM_SUM, .rank = 1, .offset = offsetof(State, log_density_phi_s2)},
-    {.name = "nuts_phi_s2", .type = GM_WIDE, .role = GM_SUM, .rank = 1, .offset = offsetof(State, nuts_phi_s2)},
+    {.name = "position", .type = GM_WIDE, .role = GM_SUM, .rank = 1, .offset = offsetof(State, position)},
+    {.name = "gradient", .type = GM_WIDE, .role = GM_SUM, .rank = 1, .offset = offsetof(State, gradient)},
+    {.name = "log_density", .type = GM_WIDE, .role = GM_SUM, .rank = 1, .offset = offsetof(State, log_density)},
+    {.name = "nuts", .type = GM_WIDE, .role = GM_SUM, .rank = 1, .offset = offsetof(State, nuts)},
     {.name = "moves_phi", .type = GM_WIDE, .role = GM_DIAGNOSTIC, .rank = 1, .offset = offsetof(State, moves_phi)},
 };
 
@@ -419,10 +445,10 @@ static void state_shape(int field, const void *data, GmShape *shape) {
     case STATE_y: case STATE_log_lik_y: case STATE_y_rep:
         shape->dim[0] = d->T;
         break;
-    case STATE_position_phi_s2: case STATE_gradient_phi_s2: case STATE_log_density_phi_s2:
+    case STATE_position: case STATE_gradient: case STATE_log_density:
         shape->dim[0] = 2;
         break;
-    case STATE_nuts_phi_s2:
+    case STATE_nuts:
         shape->dim[0] = 352;
         break;
     case STATE_moves_phi:
@@ -469,8 +495,10 @@ static const GmStatistic statistics[] = {
     {3, STATE_sum_y_before_centred_squared, 0, "sum of (y[t - 1] - sum_y_before_observed/count_observed_2)^2 over t"},
     {2, STATE_sum_y_before_centred, 1, "sum of y[t - 1] - sum_y_before_observed/count_observed_2 over t"},
     {3, STATE_sum_y_before_centred, 0, "sum of y[t - 1] - sum_y_before_observed/count_observed_2 over t"},
-    {2, STATE_sum_y_before_centred_y_centred, 1, "sum of (y[t - 1] - sum_y_before_observed/count_observed_2)*(y[t] - sum_y_observed/count_observed) over t"},
-    {3, STATE_sum_y_before_centred_y_centred, 0, "sum of (y[t - 1] - sum_y_before_observed/count_observed_2)*(y[t] - sum_y_observed/count_observed) over t"},
+    {2, STATE_sum_y_before_centred_y_centred, 1,
+            "sum of (y[t - 1] - sum_y_before_observed/count_observed_2)*(y[t] - sum_y_observed/count_observed) over t"},
+    {3, STATE_sum_y_before_centred_y_centred, 0,
+            "sum of (y[t - 1] - sum_y_before_observed/count_observed_2)*(y[t] - sum_y_observed/count_observed) over t"},
     {2, STATE_sum_y_centred, 1, "sum of y[t] - sum_y_observed/count_observed over t"},
     {3, STATE_sum_y_centred, 0, "sum of y[t] - sum_y_observed/count_observed over t"},
     {2, STATE_sum_y_centred_squared, 1, "sum of (y[t] - sum_y_observed/count_observed)^2 over t"},
@@ -500,8 +528,11 @@ static void cost_1(const void *data, double *cost) {
 
 static const int fields_1[] = {STATE_phi, STATE_s2, 0}, latents_1[] = {0};
 
+//   A selection is a set of unknowns for which warm-up tries both methods: .coupled, whether NUTS draws it where nothing is measured;
+//   .latents, auxiliaries that NUTS leaves as they are; .machine, its memory.
 static const GmSelection selections[] = {
-    {.name = "phi, s2", .coupled = 0, .fields = fields_1, .diagnostics = STATE_moves_phi, .machine = STATE_nuts_phi_s2, .latents = latents_1, .cost = cost_1},
+    {.name = "phi, s2", .coupled = 0, .fields = fields_1, .diagnostics = STATE_moves_phi, .machine = STATE_nuts, .latents = latents_1,
+            .cost = cost_1},
 };
 
 enum { GM_DATA_FIELDS = 2, GM_STATE_FIELDS = 24, GM_UPDATES = 4 };  // how many
@@ -519,7 +550,7 @@ enum { GM_DATA_FIELDS = 2, GM_STATE_FIELDS = 24, GM_UPDATES = 4 };  // how many
 static void update_phi(GmRun *run) { LAUNCH_ONCE(draw_phi, run); }
 static void update_s2(GmRun *run) { LAUNCH_ONCE(draw_s2, run); }
 
-// What each update draws, and the function that launches its kernels. The number is its selection: warm-up takes NUTS, WITH_GRADIENTS, or those WITHOUT.
+// What each update draws, and its function. The number is its selection, of which warm-up takes NUTS, WITH_GRADIENTS, or those WITHOUT.
 static const GmUpdate updates[] = {
     UPDATE_ONCE("missing y", impute_y),
     UPDATE_WITHOUT_GRADIENTS("phi", update_phi, 1),
@@ -527,11 +558,12 @@ static const GmUpdate updates[] = {
     UPDATE_WITH_GRADIENTS("phi, s2", update_phi_s2_by_hmc, 1),
 };
 
+//   take_updates(run, u, n): n updates, from u on.
 static void sweep(GmRun *run) {
     if (ANY_MISSING(run)) take_updates(run, updates, 1);      // missing y
     if (ANY_MISSING(run)) LAUNCH_TEAM(sums_of_responses, run, d->T);
     take_updates(run, &updates[1], 3);
 }
 
-GM_MODEL("ar1", "model.gm", MODEL_TABLES)      // what the runtime calls and reads; the tables define MODEL_TABLES
+GM_MODEL("ar1", "model.gm", MODEL_TABLES)      // read by the runtime; the tables define MODEL_TABLES
 #endif

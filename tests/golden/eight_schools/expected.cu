@@ -1,54 +1,23 @@
 // model.gm, compiled by gmc.
 //
 // One sweep updates, in this order, each given all else:
-//   y[j]            ~ normal(mean, 1 / sqrt(precision))             impute_y             model.gm:6, if values are missing
-//   nu_tau^-1       ~ gamma(shape, rate)                            draw_nu_tau          model.gm:11, an auxiliary *
-//   theta[j]        ~ normal(mean, 1 / sqrt(precision))             draw_theta           model.gm:14 *
-//   mu              ~ normal(mean, 1 / sqrt(precision))             draw_mu              model.gm:10 *
-//   tau^-2          ~ gamma(shape, rate)                            draw_tau             model.gm:11 *
-//   scale_tau       ~ normal(mean, 1 / sqrt(precision)), truncated  draw_scale_tau       model.gm:11, a group move *
-//   shift_mu_theta  ~ normal(mean, 1 / sqrt(precision))             draw_shift_mu_theta  model.gm:10, a group move *
-// Where method selection prefers it, NUTS (Hoffman and Gelman 2014) takes the place of the updates marked *, which are then made in some sweeps only:
-//   (mu, tau, theta)  drawn jointly by Hamiltonian Monte Carlo  density_mu_tau_theta  model.gm:10, auxiliaries integrated out
+//   y[j]            ~ normal(mean, 1 / sqrt(precision))             impute_y             line 6, if values are missing
+//   nu_tau^-1       ~ gamma(shape, rate)                            draw_nu_tau          line 11, an auxiliary *
+//   theta[j]        ~ normal(mean, 1 / sqrt(precision))             draw_theta           line 14 *
+//   mu              ~ normal(mean, 1 / sqrt(precision))             draw_mu              line 10 *
+//   tau^-2          ~ gamma(shape, rate)                            draw_tau             line 11 *
+//   scale_tau       ~ normal(mean, 1 / sqrt(precision)), truncated  draw_scale_tau       line 11, a group move *
+//   shift_mu_theta  ~ normal(mean, 1 / sqrt(precision))             draw_shift_mu_theta  line 10, a group move *
+// In place of the updates marked *, which are then made in some sweeps only, where method selection prefers NUTS (Hoffman and Gelman 2014):
+//   (mu, tau, theta)  drawn jointly by Hamiltonian Monte Carlo  density_mu_tau_theta  line 10, auxiliaries integrated out
 //
-// In kernels `d` is the data, `s` the state of one chain, and `at` the place in the run, the key of its random numbers. Subscripts count
-// from 1 in comments, as in the model, and from 0 in the code. *s->x is a number, s->x[k] an element. Types: `wide` is double; `real` and
-// `solve` are, too, unless --precision makes them float on a GPU.
-// KERNEL: a thread for each element and chain. KERNEL_SCALAR, KERNEL_ONCE: one for each chain. KERNEL_TEAM, KERNEL_ON_REQUEST, others: for
-// each chain a team of threads, its lanes. KERNEL_PRIOR is KERNEL_TEAM for the log prior, KERNEL_FORWARD is KERNEL_ONCE for draws without
-// data, on the host. EACH (j, n): j from 0 to n - 1, shared out among threads. EACH_MISSING (j, DATA_y): places j of y, row by row, without
-// a value. LANES (j, n): j from 0 to n - 1, shared out among lanes. ALONG: so, then all lanes wait for each other. SUM_ALONG (j, n, &a): as
-// ALONG, with all that lanes add to a; then every lane has this sum in its a. ONE_LANE: by one, while the others wait. TEAM_BARRIER: all
-// wait for each other. STORE(a, x): one lane sets a to x. RESULT(x): x is what the kernel computes.
-// DRAW(y, k, LAW) draws y[k] from the law and stores it; TEAM_DRAW: by one lane. Laws: NORMAL(mean, precision); NORMAL_WITHIN(h, precision,
-// lower, upper), h = mean * precision; POWER_GAMMA(a, shape, rate), by which y[k]^a ~ gamma(shape, rate). Of a normal law the log density
-// has terms -precision/2 y^2 + h y: its conditional collects these two. A group move changes several unknowns at once by one number, drawn
-// from its own law: by a factor, `scale_`, or an amount, `shift_`.
-// stream(at, VAR_y, k): the random numbers of y[k]; normal_mean_sd(&g, ...) and its like draw by those of g. VERIFY(x, ...) ends the run
-// with a message if x is not finite; so does FAULT. FAULT_AT(y, k, n, message) ends the run, too; in the message # stands for each of the n
-// subscripts k. UNLESS_KEPT(VAR_y, k): unless the run keeps y[k] as it is; GIVEN(run, y): the run gives or keeps all of y. times_log(n, l)
-// is n*l; 0 if n or l is, even where the other is infinite, since 0*log(0) counts as 0. CHECKING: this is a run by --check. RATIO(a, ...)
-// is for such runs alone: a + ... is the log ratio, new value to old, that the joint density must have: of the law's density, after a group
-// move less the logs of its Jacobian and measure. LAUNCH and its like run a kernel for the chains of `run`, over so many terms.
-// LAUNCH_SHARED: once, what all chains share. NUTS(run, density, stream, memory, position, lp, gradient, report, ...) makes a transition of
-// NUTS from `position`, in unconstrained coordinates, to its next draw, by numbers of `stream` that no other update has. It calls `density`
-// for lp and gradient at each point; `memory` to `report` are fields of State. .coordinates, .room: how many numbers position and memory
-// have; .alone: lp is known where a transition begins if no Gibbs updates came between; GM_UNLESS_MISSING: and if no missing values are
-// drawn; .marginal: auxiliaries are integrated out; .selection: the number of its selection; .accept: the mean acceptance that the step
-// size aims at; .depth: doublings of a trajectory at most; .jacobian: computes the log Jacobian and its gradient; .standardised: the field
-// that each effect's non-centring is written to. GM_FOR_DRAWS(f) makes gm_f, which calls f for every chain. GM_LOG_PRIOR and its like are
-// what a run may request. take_updates(run, u, n): n updates, from u on. Sums over rows are expanded, (a - b)^2 = a^2 - 2 a b + b^2, into
-// sums of data, `sum_` and `count_` of State, computed once. Work arrays of NUTS: `position_`, the coordinates; `gradient_`, that of lp by
-// them; `log_density_`, lp; `nuts_`, its memory; `moves_`, what the draws report of its trajectories. `slope_x` is the derivative of lp by
-// x, `current_x` is x. BY_COORDINATES, BY_UNKNOWNS: the places of lp with the log Jacobian and without it.
-// Tables number fields of Data and State from 1; their columns are the structs of model.h: a field's .role is what it is to the draws,
-// .extent_of the fields that are its extents, .where the line of its declaration. A selection is a set of unknowns for which warm-up tries
-// both methods: .coupled, whether NUTS draws it where nothing is measured; .latents, auxiliaries that NUTS leaves as they are; .machine,
-// its memory. What else is in capitals is a macro of kernels.h, or of kernels_cpu.h for a CPU.
+// Above each kernel is what it computes, then what words mean that are neither C nor of the model, where they first stand. Those in
+// capitals are macros of kernels.h, which make one text a program for a CPU and for a GPU.
 #include "gm.h"
 
 // ---- part 1: the model ----
 
+//   Types: `wide` is double; `real` and `solve` are, too, unless --precision makes them float on a GPU.
 typedef struct Data {  // beside arrays: their extents
     long J;
     real *y, *sigma;                         // J
@@ -56,6 +25,8 @@ typedef struct Data {  // beside arrays: their extents
 
 enum { DATA_J = 1, DATA_y, DATA_sigma };  // fields of Data
 
+//   Of NUTS: position, its coordinates; gradient, the derivatives of lp, the log density, by them; log_density, lp; nuts, its memory;
+//   moves_, what the draws report of its trajectories.
 typedef struct State {  // of one chain; sizes of work arrays are in the tables
     real *y;                                 // responses, with missing values as they are drawn, J
     wide *mu, *tau;                          // unknowns
@@ -63,11 +34,11 @@ typedef struct State {  // of one chain; sizes of work arrays are in the tables
     wide *nu_tau;                            // auxiliaries
     wide *scale_tau, *shift_mu_theta;        // of group moves
     wide *log_lik_y, *y_rep;                 // for the draws, J
-    wide *lprior_mu, *lprior_tau, *lprior_theta, *lprior_y; // terms of the log prior: of the unknown in its name; of a response, of its missing values
-    wide *sum_inverse_sigma_squared;         // sums
-    wide *position_mu_tau_theta, *gradient_mu_tau_theta, *log_density_mu_tau_theta, *nuts_mu_tau_theta, *moves_mu, // work arrays
-        *non_centring_mu_tau_theta, *next_non_centring_mu_tau_theta, *centre_theta, *spread_theta, *scale_theta,
-        *slope_centre_theta, *slope_spread_theta;
+    wide *lprior_mu, *lprior_tau, *lprior_theta; // terms of the log prior
+    wide *lprior_y;                          // the same of missing values: the host adds their log_lik_ up
+    wide *sum_inverse_sigma_squared;         // sums of data
+    wide *position, *gradient, *log_density, *nuts, *moves_mu, *non_centring, *next_non_centring, *centre_theta, // work arrays
+        *spread_theta, *scale_theta, *slope_centre_theta, *slope_spread_theta;  // slope_x is the derivative of lp by x, current_x is x
 } State;
 
 enum {  // streams of random numbers, by the place in State
@@ -81,10 +52,13 @@ enum {  // streams of random numbers, by the place in State
 
 // y[j] | rest ~ normal(mean, 1 / sqrt(precision))     if values are missing     model.gm:6
 //   precision = 1/sigma[j]^2, mean = theta[j]
-KERNEL(impute_y) {
-    EACH_MISSING (j, DATA_y) {
+//   In kernels `d` is the data, `s` the state of one chain, and `at` the place in the run, the key of its random numbers. Subscripts count
+//   from 1 in comments, as in the model, and from 0 in the code. *s->x is a number, s->x[k] an element. NORMAL(mean, precision): the
+//   precision is 1/sd^2.
+KERNEL(impute_y) {  // KERNEL: a thread for each element and chain
+    EACH_MISSING (j, DATA_y) {  // EACH_MISSING (j, DATA_y): places j of y, row by row, without a value
         const real precision = 1 / square(d->sigma[j]), mean = s->theta[j];
-        DRAW(y, j, NORMAL(mean, precision));
+        DRAW(y, j, NORMAL(mean, precision));  // DRAW(y, k, LAW) draws y[k] from the law and stores it
     }
 }
 
@@ -94,16 +68,16 @@ KERNEL(impute_y) {
 //       with nu_tau integrated out, tau ~ half_cauchy(0, 5)
 //   shape = 1, rate = 0.04 + 1/tau^2
 //   with u = nu_tau^-1: log p(u) = log p(nu_tau) - 2*log(u), by |d nu_tau/du|, = log(u)*(shape - 1) - rate*u + const
-KERNEL_SCALAR(draw_nu_tau) {
+KERNEL_SCALAR(draw_nu_tau) {  // KERNEL_SCALAR: a thread for each chain
     const wide shape = 1, rate = 1 / square(*s->tau) + 0.04;
-    DRAW(nu_tau, 0, POWER_GAMMA(-1, shape, rate));
+    DRAW(nu_tau, 0, POWER_GAMMA(-1, shape, rate));  // POWER_GAMMA(a, shape, rate): y[k]^a ~ gamma(shape, rate)
 }
 
 // theta[j] | rest ~ normal(mean, 1 / sqrt(precision))     in parallel     model.gm:14
 //   precision = 1/tau^2 + 1/sigma[j]^2, mean = (mu/tau^2 + y[j]/sigma[j]^2)/precision
 KERNEL(draw_theta) {
     const real inverse_tau_squared = 1 / square(*s->tau);
-    EACH (j, d->J) {
+    EACH (j, d->J) {  // EACH (j, n): j from 0 to n - 1, shared out among threads
         const real precision = inverse_tau_squared + 1 / square(d->sigma[j]);
         const real mean = (*s->mu * inverse_tau_squared + s->y[j] / square(d->sigma[j])) / precision;
         DRAW(theta, j, NORMAL(mean, precision));
@@ -112,13 +86,16 @@ KERNEL(draw_theta) {
 
 // mu | rest ~ normal(mean, 1 / sqrt(precision))     model.gm:10
 //   precision = 0.04 + J/tau^2, mean = sum(j in 1:J, theta[j]/tau^2)/precision
+//   KERNEL_TEAM: for each chain a team of threads, its lanes, all of which go through the body; local variables are each lane's own. LANES
+//   (j, n): j from 0 to n - 1, shared out among lanes. ALONG: so, then all lanes wait for each other. SUM_ALONG (j, n, &a): as ALONG, with
+//   all that lanes add to a; then every lane has this sum in its a.
 KERNEL_TEAM(draw_mu) {
-    wide h = 0;
+    wide h = 0;  // h: a normal log density in y has two terms, -precision/2 y^2 + h y, so h = mean * precision
     const wide precision = d->J / square(*s->tau) + 0.04;
     const wide inverse_tau_squared = 1 / square(*s->tau);
     SUM_ALONG (j, d->J, &h) h += inverse_tau_squared * s->theta[j];
     const wide mean = h / precision;
-    TEAM_DRAW(mu, 0, NORMAL(mean, precision));
+    TEAM_DRAW(mu, 0, NORMAL(mean, precision));  // TEAM_DRAW(y, k, LAW): one lane draws y[k] from the law and stores it
 }
 
 // tau^-2 | rest ~ gamma(shape, rate)     model.gm:11
@@ -136,8 +113,10 @@ KERNEL_TEAM(draw_tau) {
 //   mean = sum(j in 1:J, (theta[j] - mu)*(y[j] - mu)/sigma[j]^2)/precision
 //   lower = 0
 //   then tau = tau*scale_tau,  theta[j] = mu + (theta[j] - mu)*scale_tau,  nu_tau = nu_tau/scale_tau^2
-//   powers of c = scale_tau: c^(2 - J) in the moved densities, c^(J - 1) the Jacobian (tau c, theta c^J, nu_tau c^-2), 1/c from dc/c
-//       (the Haar measure, which rescaling c leaves as it is): none is left
+//   powers of c = scale_tau: c^(2 - J) in the moved densities (of theta c^-J, nu_tau c^3, tau c^-1), c^(J - 1) the Jacobian
+//       (tau c, theta c^J, nu_tau c^-2), 1/c from dc/c (the Haar measure, invariant to rescaling): none is left
+//   NORMAL_WITHIN(h, precision, lower, upper): truncated to lie between these ends. A group move changes several unknowns at once by one
+//   number, drawn from its own law: by a factor, `scale_`, or an amount, `shift_`.
 KERNEL_TEAM(draw_scale_tau) {
     wide h = 0, precision = 0.08 / *s->nu_tau;
     SUM_ALONG (j, d->J, &h, &precision) {
@@ -147,10 +126,12 @@ KERNEL_TEAM(draw_scale_tau) {
     TEAM_DRAW(scale_tau, 0, NORMAL_WITHIN(h, precision, 0, INFINITY));
 }
 
-// The group move by scale_tau is applied: its law, moved joint density * Jacobian * Haar measure, keeps the posterior
-//     (Liu and Sabatti 2000)
+// A group move (Liu and Sabatti 2000) by scale_tau: its law, moved joint density * Jacobian * Haar measure, keeps the posterior
+//   times_log(n, l) is n*l, and 0 if n or l is, since 0*log(0) counts as 0. CHECKING: in runs by --check, which compare each update with
+//   the joint density. RATIO(a, ...): log q(new) - log q(old), q the law that was drawn from, plus a + ... has to be what the log joint
+//   density has risen by; after a group move a + ... is -log(Jacobian * measure).
 KERNEL_TEAM(move_tau) {
-    ONE_LANE *s->tau = *s->tau * *s->scale_tau;
+    ONE_LANE *s->tau = *s->tau * *s->scale_tau;  // ONE_LANE: by one, while the others wait
     ALONG (j, d->J) s->theta[j] = *s->mu + *s->scale_tau * (s->theta[j] - *s->mu);
     ONE_LANE *s->nu_tau = *s->nu_tau / square(*s->scale_tau);
     ONE_LANE if (CHECKING) RATIO(2 * log(*s->scale_tau), -times_log(d->J, log(*s->scale_tau)));
@@ -168,7 +149,7 @@ KERNEL_TEAM(draw_shift_mu_theta) {
     TEAM_DRAW(shift_mu_theta, 0, NORMAL(mean, precision));
 }
 
-// The group move by shift_mu_theta is applied, a translation of Jacobian 1 and uniform measure (Liu and Sabatti 2000)
+// A group move (Liu and Sabatti 2000) by shift_mu_theta, a translation of Jacobian 1 and uniform measure
 KERNEL_TEAM(add_shift_mu_theta) {
     ONE_LANE *s->mu = *s->mu + *s->shift_mu_theta;
     LANES (j, d->J) s->theta[j] = *s->shift_mu_theta + s->theta[j];
@@ -176,50 +157,45 @@ KERNEL_TEAM(add_shift_mu_theta) {
 
 // ---- part 3: Hamiltonian Monte Carlo: log density and gradient ----
 
-// Unconstrained coordinates of (mu, tau, theta): (mu, log(tau), q of theta). kept_coordinate(q, value at q, x,
-//     fresh) is q where x is that value still: a fresh coordinate would be rounded again
-// theta = x = centre + scale*(q - (1 - c)*centre), scale = standard_scale(c, spread) = spread^c, centre and spread the prior mean and sd:
-//     q itself for c = 0, centre + spread*q for c = 1. c, its non_centring, is found in warm-up, which sets next_non_centring
-//     (Papaspiliopoulos et al. 2007; Gorinova et al. 2020). from_standard(q, c, centre, scale) is x, to_standard(x, c, centre,
-//     scale) is q. standard_chain(c, centre, spread, scale, x, &slope, &by_centre, &by_spread) makes the slope by x that by q,
-//     the other two those by centre and spread, and returns log(scale)
+// Unconstrained coordinates q of (mu, tau, theta): (mu, log(tau), q of theta).
+//     kept_coordinate(q, value at q, x, fresh) is q if x is still the value at q, which rounding then does not change, else fresh
+// x, an element of theta, of prior mean m = centre and sd s = spread, is m + scale*(q - (1 - c)*m), scale = s^c: q is x for c = 0, and
+//     (x - m)/s for c = 1. c, its non_centring, is found in warm-up, which sets next_non_centring (Papaspiliopoulos et al. 2007;
+//     Gorinova et al. 2020). standard_scale(c, s) is s^c, from_standard(q, c, m, scale) is x, to_standard(x, c, m, scale) is q
 KERNEL_TEAM(enter_mu_tau_theta) {
-    ALONG (e, d->J + 2) s->non_centring_mu_tau_theta[e] = s->next_non_centring_mu_tau_theta[e];
-    ONE_LANE s->position_mu_tau_theta[0] = *s->mu;
-    ONE_LANE s->position_mu_tau_theta[1] = kept_coordinate(s->position_mu_tau_theta[1], exp(s->position_mu_tau_theta[1]), *s->tau, log(*s->tau));
-    ALONG (j, d->J) {
-        s->centre_theta[j] = *s->mu;
-        s->spread_theta[j] = *s->tau;
-    }
-    ALONG (j, d->J) s->scale_theta[j] = standard_scale(s->non_centring_mu_tau_theta[j + 2], s->spread_theta[j]);
-    LANES (j, d->J) s->position_mu_tau_theta[j + 2] = kept_coordinate(s->position_mu_tau_theta[j + 2], from_standard(s->position_mu_tau_theta[j + 2], s->non_centring_mu_tau_theta[j + 2], s->centre_theta[j], s->scale_theta[j]),
-            (wide)s->theta[j], to_standard((wide)s->theta[j], s->non_centring_mu_tau_theta[j + 2], s->centre_theta[j], s->scale_theta[j]));
+    ALONG (e, d->J + 2) s->non_centring[e] = s->next_non_centring[e];
+    ONE_LANE s->position[0] = *s->mu;
+    ONE_LANE s->position[1] = kept_coordinate(s->position[1], exp(s->position[1]), *s->tau, log(*s->tau));
+    ALONG (j, d->J) { s->centre_theta[j] = *s->mu; s->spread_theta[j] = *s->tau; }
+    ALONG (j, d->J) s->scale_theta[j] = standard_scale(s->non_centring[j + 2], s->spread_theta[j]);
+    LANES (j, d->J) s->position[j + 2] = kept_coordinate(s->position[j + 2],
+            from_standard(s->position[j + 2], s->non_centring[j + 2], s->centre_theta[j], s->scale_theta[j]), (wide)s->theta[j],
+            to_standard((wide)s->theta[j], s->non_centring[j + 2], s->centre_theta[j], s->scale_theta[j]));
 }
 
 // mu, tau, theta at these coordinates
 KERNEL_TEAM(transform_mu_tau_theta) {
-    ONE_LANE *s->mu = s->position_mu_tau_theta[0];
-    ONE_LANE *s->tau = exp(s->position_mu_tau_theta[1]);
-    ALONG (j, d->J) {
-        s->centre_theta[j] = *s->mu;
-        s->spread_theta[j] = *s->tau;
-    }
-    ALONG (j, d->J) s->scale_theta[j] = standard_scale(s->non_centring_mu_tau_theta[j + 2], s->spread_theta[j]);
-    LANES (j, d->J) s->theta[j] = from_standard(s->position_mu_tau_theta[j + 2], s->non_centring_mu_tau_theta[j + 2], s->centre_theta[j], s->scale_theta[j]);
+    ONE_LANE *s->mu = s->position[0];
+    ONE_LANE *s->tau = exp(s->position[1]);
+    ALONG (j, d->J) { s->centre_theta[j] = *s->mu; s->spread_theta[j] = *s->tau; }
+    ALONG (j, d->J) s->scale_theta[j] = standard_scale(s->non_centring[j + 2], s->spread_theta[j]);
+    LANES (j, d->J) s->theta[j] = from_standard(s->position[j + 2], s->non_centring[j + 2], s->centre_theta[j], s->scale_theta[j]);
 }
 
 // (mu, tau, theta): drawn jointly by Hamiltonian Monte Carlo     model.gm:10
-//   a trial in warm-up compares it with their Gibbs updates; it is taken if the unknown that mixes worst has clearly more effective draws
-//       for the same work by it
+//   taken if, in a trial in warm-up, the unknown that mixes worst has clearly more effective draws for the same work by it
 //   the log density of mu, tau, theta, of which the code leaves out constants; that of their coordinates has the log Jacobian besides
 //   log density += -log(5) - log(2*pi())/2 - 0.02*mu^2
 //   log density += log(2/pi()) - log(5) - log1p(0.04*tau^2)
 //   log density += -log(2*pi())/2 - 1/2*(theta[j] - mu)^2/tau^2 - log(tau)   over j in 1:J
 //   log density += -log(2*pi())/2 - 1/2*(y[j] - theta[j])^2/sigma[j]^2 - log(sigma[j])   over j in 1:J
+//   SUM_OF (a, j, n) += x: declares a, the sum of x over j, the same in every lane. standard_chain(c, m, s, scale, x, &slope, &by_m,
+//   &by_s): by_m = slope*(1 - (1 - c)*scale) and by_s = (slope*(x - m) + 1)*c/s, since dx/ds = (x - m)*c/s and d log(scale)/ds = c/s; then
+//   slope = scale*slope, that by q. It returns log(scale).
 KERNEL_TEAM(density_mu_tau_theta) {
     wide lp = 0, slope_mu = 0, slope_tau = 0;
-    LANES (e, d->J + 2) s->gradient_mu_tau_theta[e] = 0;
-    TEAM_BARRIER();
+    LANES (e, d->J + 2) s->gradient[e] = 0;
+    TEAM_BARRIER();  // TEAM_BARRIER: all lanes wait for each other
     // mu ~ normal(0, 5)
     lp -= 0.02 * square(*s->mu);
     slope_mu -= 0.04 * *s->mu;
@@ -227,50 +203,51 @@ KERNEL_TEAM(density_mu_tau_theta) {
     lp -= log1p(0.04 * square(*s->tau));
     slope_tau -= 0.08 * *s->tau / (0.04 * square(*s->tau) + 1);
     // theta[j] ~ normal(mu, tau)
-    const wide current_tau = *s->tau, current_mu = *s->mu, current_log_tau = s->position_mu_tau_theta[1];
-    const wide inverse_tau_squared = 1 / square(current_tau), inverse_tau = 1 / current_tau;
-    const wide inverse_tau_cubed = 1 / cube(current_tau);
+    const wide current_tau = *s->tau, current_mu = *s->mu, current_log_tau = s->position[1];
+    const wide inverse_tau_squared = 1 / square(current_tau), inverse_tau = 1 / current_tau, inverse_tau_cubed = 1 / cube(current_tau);
     SUM_ALONG (j, d->J, &lp, &slope_tau, &slope_mu) {
         lp += -0.5 * inverse_tau_squared * square(s->theta[j] - current_mu) - current_log_tau;
-        s->gradient_mu_tau_theta[2 + j] -= inverse_tau_squared * (s->theta[j] - current_mu);
+        s->gradient[2 + j] -= inverse_tau_squared * (s->theta[j] - current_mu);
         slope_tau += inverse_tau_cubed * square(s->theta[j] - current_mu) - inverse_tau;
         slope_mu += inverse_tau_squared * (s->theta[j] - current_mu);
     }
     // y[j] ~ normal(theta[j], sigma[j])
     SUM_ALONG (j, d->J, &lp) {
         lp -= 0.5 * square(s->y[j] - s->theta[j]) / square(d->sigma[j]);
-        s->gradient_mu_tau_theta[2 + j] += (s->y[j] - s->theta[j]) / square(d->sigma[j]);
+        s->gradient[2 + j] += (s->y[j] - s->theta[j]) / square(d->sigma[j]);
     }
     ONE_LANE {
-        s->log_density_mu_tau_theta[BY_UNKNOWNS] = lp;
-        s->gradient_mu_tau_theta[0] += slope_mu;
-        s->gradient_mu_tau_theta[1] += slope_tau;
+        s->log_density[BY_UNKNOWNS] = lp;  // BY_COORDINATES, BY_UNKNOWNS: the places of lp with the log Jacobian and without it
+        s->gradient[0] += slope_mu;
+        s->gradient[1] += slope_tau;
     }
-    // by the chain rule, from unknowns x to coordinates q: d lp/dq = d lp/dx * dx/dq + d log|dx/dq|/dq; lp gains log|dx/dq|
-    SUM_ALONG (j, d->J, &lp) lp += standard_chain(s->non_centring_mu_tau_theta[j + 2], s->centre_theta[j], s->spread_theta[j], s->scale_theta[j], s->theta[j],
-            &s->gradient_mu_tau_theta[j + 2], &s->slope_centre_theta[j], &s->slope_spread_theta[j]);
-    wide total_slope_spread_theta = 0; SUM_ALONG (j, d->J, &total_slope_spread_theta) total_slope_spread_theta += s->slope_spread_theta[j];
-    ONE_LANE s->gradient_mu_tau_theta[1] += total_slope_spread_theta;
-    wide total_slope_centre_theta = 0; SUM_ALONG (j, d->J, &total_slope_centre_theta) total_slope_centre_theta += s->slope_centre_theta[j];
-    ONE_LANE s->gradient_mu_tau_theta[0] += total_slope_centre_theta;
+    // from unknowns x to coordinates q: d lp/dq = d lp/dx * dx/dq + d log|dx/dq|/dq; lp gains log|dx/dq|. First theta,
+    //     through which lp depends on centre and spread as well: on what these are made of
+    SUM_ALONG (j, d->J, &lp) lp += standard_chain(s->non_centring[j + 2], s->centre_theta[j], s->spread_theta[j], s->scale_theta[j],
+            s->theta[j], &s->gradient[j + 2], &s->slope_centre_theta[j], &s->slope_spread_theta[j]);
+    SUM_OF (total_slope_spread_theta, j, d->J) += s->slope_spread_theta[j];
+    ONE_LANE s->gradient[1] += total_slope_spread_theta;
+    SUM_OF (total_slope_centre_theta, j, d->J) += s->slope_centre_theta[j];
+    ONE_LANE s->gradient[0] += total_slope_centre_theta;
     lp += current_log_tau;
-    ONE_LANE s->gradient_mu_tau_theta[1] = current_tau * s->gradient_mu_tau_theta[1] + 1;
-    STORE(s->log_density_mu_tau_theta[BY_COORDINATES], lp);
+    ONE_LANE s->gradient[1] = current_tau * s->gradient[1] + 1;
+    STORE(s->log_density[BY_COORDINATES], lp);  // STORE(a, x): one lane sets a to x
 }
 
 // ---- part 4: the log joint density, and what is computed for the draws ----
 
 // The pointwise log-likelihood, in runs that request it.
-KERNEL_ON_REQUEST(log_likelihood) {
+KERNEL_ON_REQUEST(log_likelihood) {  // KERNEL_ON_REQUEST: as KERNEL_TEAM, for runs that request it
     LANES (j, d->J) s->log_lik_y[j] = -0.5 * square(s->y[j] - s->theta[j]) / square(d->sigma[j]) - log((wide)d->sigma[j]) - HALF_LOG_2PI;
 }
 
 // Replicates of what is observed, in runs that request them.
+//   stream(at, VAR_y, k): the random numbers of y[k]; normal_mean_sd(&g, ...) and its like draw by those of g.
 KERNEL_ON_REQUEST(replicate) {
     LANES (j, d->J) {
         Stream g = stream(at, VAR_y_rep, j);
         const wide x = normal_mean_sd(&g, s->theta[j], d->sigma[j]);
-        VERIFY(x, "y_rep", j);
+        VERIFY(x, "y_rep", j);  // VERIFY(x, ...) ends the run with a message if x is not finite
         s->y_rep[j] = x;
     }
 }
@@ -294,15 +271,17 @@ KERNEL_TEAM(log_joint) {
         // tau ~ half_cauchy(0, 5)
         lp += (log(2 / GM_PI) - log(5.0)) - log1p(0.04 * square(*s->tau));
     }
-    RESULT(lp);
+    RESULT(lp);  // RESULT(x): x is what the kernel computes
 }
 
 // ---- part 5: checks and sums of data, launches, tables for the runtime ----
 
 // Data must lie in the support of their distributions, arguments of these in their domains, and subscripts inside their arrays.
+//   FAULT_AT(y, k, n, message) ends the run, too; in the message # stands for each of the n subscripts k.
 KERNEL_TEAM(check_data) {
     LANES (j, d->J) {
-        if (d->sigma[j] <= 0) { const long found[] = {(long)(j + 1)}; FAULT_AT("sigma", found, 1, "sigma[#], the `sigma` of normal, must be above 0 (model.gm:17)"); }
+        if (d->sigma[j] <= 0) { const long found[] = {(long)(j + 1)}; FAULT_AT("sigma", found, 1,
+                "sigma[#], the `sigma` of normal, must be above 0 (model.gm:17)"); }
     }
 }
 
@@ -310,7 +289,7 @@ KERNEL_TEAM(check_data) {
 KERNEL_TEAM(sums_of_data) {
     // sum_inverse_sigma_squared = sum of 1/sigma[j]^2 over j; serves the conditional of shift_mu_theta
     ONE_LANE *s->sum_inverse_sigma_squared = 0;
-    wide total_inverse_sigma_squared = 0; SUM_ALONG (j, d->J, &total_inverse_sigma_squared) total_inverse_sigma_squared += 1 / square(d->sigma[j]);
+    SUM_OF (total_inverse_sigma_squared, j, d->J) += 1 / square(d->sigma[j]);
     ONE_LANE *s->sum_inverse_sigma_squared += total_inverse_sigma_squared;
 }
 
@@ -327,35 +306,37 @@ KERNEL_TEAM(before_shift_mu_theta) {
 // The log Jacobian and its gradient: what the log density of the coordinates has besides that of mu, tau, theta
 KERNEL_TEAM(jacobian_mu_tau_theta) {
     wide lp = 0;
-    LANES (e, d->J + 2) s->gradient_mu_tau_theta[e] = 0;
+    LANES (e, d->J + 2) s->gradient[e] = 0;
     TEAM_BARRIER();
-    // by the chain rule, from unknowns x to coordinates q: d lp/dq = d lp/dx * dx/dq + d log|dx/dq|/dq; lp gains log|dx/dq|
-    SUM_ALONG (j, d->J, &lp) lp += standard_chain(s->non_centring_mu_tau_theta[j + 2], s->centre_theta[j], s->spread_theta[j], s->scale_theta[j], s->theta[j],
-            &s->gradient_mu_tau_theta[j + 2], &s->slope_centre_theta[j], &s->slope_spread_theta[j]);
-    wide total_slope_spread_theta = 0; SUM_ALONG (j, d->J, &total_slope_spread_theta) total_slope_spread_theta += s->slope_spread_theta[j];
-    ONE_LANE s->gradient_mu_tau_theta[1] += total_slope_spread_theta;
-    wide total_slope_centre_theta = 0; SUM_ALONG (j, d->J, &total_slope_centre_theta) total_slope_centre_theta += s->slope_centre_theta[j];
-    ONE_LANE s->gradient_mu_tau_theta[0] += total_slope_centre_theta;
-    lp += s->position_mu_tau_theta[1];
-    ONE_LANE s->gradient_mu_tau_theta[1] = *s->tau * s->gradient_mu_tau_theta[1] + 1;
-    STORE(s->log_density_mu_tau_theta[BY_COORDINATES], lp);
+    // from unknowns x to coordinates q: d lp/dq = d lp/dx * dx/dq + d log|dx/dq|/dq; lp gains log|dx/dq|. First theta,
+    //     through which lp depends on centre and spread as well: on what these are made of
+    SUM_ALONG (j, d->J, &lp) lp += standard_chain(s->non_centring[j + 2], s->centre_theta[j], s->spread_theta[j], s->scale_theta[j],
+            s->theta[j], &s->gradient[j + 2], &s->slope_centre_theta[j], &s->slope_spread_theta[j]);
+    SUM_OF (total_slope_spread_theta, j, d->J) += s->slope_spread_theta[j];
+    ONE_LANE s->gradient[1] += total_slope_spread_theta;
+    SUM_OF (total_slope_centre_theta, j, d->J) += s->slope_centre_theta[j];
+    ONE_LANE s->gradient[0] += total_slope_centre_theta;
+    lp += s->position[1];
+    ONE_LANE s->gradient[1] = *s->tau * s->gradient[1] + 1;
+    STORE(s->log_density[BY_COORDINATES], lp);
 }
 
 // The log prior, one term for each unknown, in runs that request it.
-KERNEL_PRIOR(log_prior) {
+KERNEL_PRIOR(log_prior) {  // KERNEL_PRIOR: as KERNEL_TEAM, for the log prior
     ONE_LANE *s->lprior_mu = -0.02 * square(*s->mu) - (log(5.0) + log(2 * GM_PI) / 2);
     ONE_LANE *s->lprior_tau = (log(2 / GM_PI) - log(5.0)) - log1p(0.04 * square(*s->tau));
     wide total_lprior_theta = 0;
     const wide inverse_tau_squared = 1 / square(*s->tau), log_tau = log(*s->tau);
-    SUM_ALONG (j, d->J, &total_lprior_theta) total_lprior_theta += -0.5 * inverse_tau_squared * square(s->theta[j] - *s->mu) - log_tau - HALF_LOG_2PI;
+    SUM_ALONG (j, d->J, &total_lprior_theta) total_lprior_theta += -0.5 * inverse_tau_squared * square(s->theta[j] - *s->mu) - log_tau
+            - HALF_LOG_2PI;
     ONE_LANE *s->lprior_theta = total_lprior_theta;
 }
 
 #ifndef __CUDACC_RTC__       // the host's: NVRTC, which compiles kernels alone, passes over it
 
 // mu from the law of its own statement
-KERNEL_FORWARD(forward_mu) {
-    UNLESS_KEPT(VAR_mu, 0) {
+KERNEL_FORWARD(forward_mu) {  // KERNEL_FORWARD: a thread for each chain, on the host, for draws without data
+    UNLESS_KEPT(VAR_mu, 0) {  // UNLESS_KEPT(VAR_y, k): unless the run keeps y[k] as it is; GIVEN(run, y): the run gives or keeps all of y
         Stream g = stream(at, VAR_mu, 0);
         const wide x = normal_mean_sd(&g, 0, 5);
         VERIFY(x, "mu", 0);
@@ -397,6 +378,7 @@ KERNEL_FORWARD(forward_y) {
     }
 }
 
+//   LAUNCH(kernel, run, n) and its like run a kernel for all chains of `run`, with threads for n elements or terms.
 static void density_of_mu_tau_theta(GmRun *run) {
     LAUNCH_TEAM(transform_mu_tau_theta, run, d->J);
     LAUNCH_TEAM(density_mu_tau_theta, run, d->J);
@@ -406,15 +388,24 @@ static void jacobian_of_mu_tau_theta(GmRun *run) {
     LAUNCH_TEAM(jacobian_mu_tau_theta, run, d->J);
 }
 
+//   NUTS(run, density, stream, memory, position, lp, gradient, report, ...) makes a transition of NUTS from `position`, in unconstrained
+//   coordinates, to its next draw, by numbers of `stream` that no other update has. It calls `density` for lp and gradient at each point;
+//   `memory` to `report` are fields of State. .coordinates: how many numbers the position has; .room: the memory, 48 numbers a coordinate
+//   (positions, momenta and gradients of points in a trajectory, and estimates of variances) and 256 besides (the step size, what it is
+//   adapted by, the place in a tree); .alone: lp is known where a transition begins if no Gibbs updates came between; GM_UNLESS_MISSING:
+//   and if no missing values are drawn; .marginal: auxiliaries are integrated out; .selection: the number of its selection; .accept: the
+//   mean acceptance that the step size aims at; .depth: doublings of a trajectory at most; .jacobian: computes the log Jacobian and its
+//   gradient; .standardised: the field that warm-up writes each effect's non-centring to. gm_of(x): the number of the field x of State.
 static void update_mu_tau_theta_by_hmc(GmRun *run) {
     LAUNCH_TEAM(enter_mu_tau_theta, run, d->J + 2 + d->J);
-    NUTS(run, density_of_mu_tau_theta, VAR_mu, nuts_mu_tau_theta, position_mu_tau_theta, log_density_mu_tau_theta, gradient_mu_tau_theta, moves_mu,
-         .name = "mu, tau, theta", .coordinates = d->J + 2, .room = 48 * d->J + 352, .alone = GM_UNLESS_MISSING, .marginal = 1, .selection = 1, .accept = 0.8, .depth = 10, .jacobian = jacobian_of_mu_tau_theta, .standardised = gm_of(next_non_centring_mu_tau_theta));
+    NUTS(run, density_of_mu_tau_theta, VAR_mu, nuts, position, log_density, gradient, moves_mu, .name = "mu, tau, theta",
+            .coordinates = d->J + 2, .room = 48 * d->J + 352, .alone = GM_UNLESS_MISSING, .marginal = 1, .selection = 1, .accept = 0.8,
+            .depth = 10, .jacobian = jacobian_of_mu_tau_theta, .standardised = gm_of(next_non_centring));
     LAUNCH_TEAM(transform_mu_tau_theta, run, d->J);
 }
 
 static void setup(GmRun *run) {
-    LAUNCH_SHARED(check_data, run, d->J);
+    LAUNCH_SHARED(check_data, run, d->J);  // LAUNCH_SHARED: once, what all chains share
     if (gm_found_fault(run)) return;
     LAUNCH_SHARED(sums_of_data, run, d->J);
 }
@@ -431,7 +422,7 @@ static void derive(GmRun *run) {
     }
 }
 
-GM_FOR_DRAWS(derive)
+GM_FOR_DRAWS(derive)  // GM_FOR_DRAWS(f) makes gm_f, which calls f for every chain. GM_LOG_PRIOR and its like are what a run may request
 
 static void joint(GmRun *run) {
     LAUNCH_TEAM(log_joint, run, d->J);
@@ -448,42 +439,57 @@ static void forward(GmRun *run) {
 enum {  // fields of State
     STATE_y = 1, STATE_mu, STATE_tau, STATE_theta, STATE_nu_tau, STATE_scale_tau, STATE_shift_mu_theta, STATE_log_lik_y,
     STATE_y_rep, STATE_lprior_mu, STATE_lprior_tau, STATE_lprior_theta, STATE_lprior_y, STATE_sum_inverse_sigma_squared,
-    STATE_position_mu_tau_theta, STATE_gradient_mu_tau_theta, STATE_log_density_mu_tau_theta, STATE_nuts_mu_tau_theta,
-    STATE_moves_mu, STATE_non_centring_mu_tau_theta, STATE_next_non_centring_mu_tau_theta, STATE_centre_theta,
-    STATE_spread_theta, STATE_scale_theta, STATE_slope_centre_theta, STATE_slope_spread_theta
+    STATE_position, STATE_gradient, STATE_log_density, STATE_nuts, STATE_moves_mu, STATE_non_centring,
+    STATE_next_non_centring, STATE_centre_theta, STATE_spread_theta, STATE_scale_theta, STATE_slope_centre_theta,
+    STATE_slope_spread_theta
 };
 
+//   Tables number fields of Data and State from 1; their columns are the structs of model.h: a field's .role is what it is to the draws,
+//   .extent_of the fields that are its extents, .where the line of its declaration.
 static const GmField data_fields[] = {
     {.name = "J", .type = GM_INT, .role = GM_DATA, .offset = offsetof(Data, J), BOUNDED(0, INFINITY), .where = "model.gm:5",
      .declared = "int<lower=0> J"},
-    {.name = "y", .type = GM_REAL, .role = GM_DATA, .rank = 1, .offset = offsetof(Data, y), .may_miss = 1, .may_be_left_out = 1, .finite = 1, .imputed_field = STATE_y, .where = "model.gm:6",
+    {.name = "y", .type = GM_REAL, .role = GM_DATA, .rank = 1, .offset = offsetof(Data, y), .may_miss = 1, .may_be_left_out = 1,
+            .finite = 1, .imputed_field = STATE_y, .where = "model.gm:6",
      .declared = "real y[J]", .extent_of = {DATA_J}},
-    {.name = "sigma", .type = GM_REAL, .role = GM_DATA, .rank = 1, .offset = offsetof(Data, sigma), .finite = 1, BOUNDED(0, INFINITY), .where = "model.gm:7",
+    {.name = "sigma", .type = GM_REAL, .role = GM_DATA, .rank = 1, .offset = offsetof(Data, sigma), .finite = 1, BOUNDED(0, INFINITY),
+            .where = "model.gm:7",
      .declared = "real<lower=0> sigma[J]", .extent_of = {DATA_J}},
 };
 
 static const GmField state_fields[] = {
-    {.name = "y", .type = GM_REAL, .role = GM_IMPUTED, .rank = 1, .offset = offsetof(State, y), .where = "model.gm:6", .extent_of = {DATA_J}},
+    {.name = "y", .type = GM_REAL, .role = GM_IMPUTED, .rank = 1, .offset = offsetof(State, y), .where = "model.gm:6",
+            .extent_of = {DATA_J}},
     {.name = "mu", .type = GM_WIDE, .role = GM_PARAMETER, .offset = offsetof(State, mu), .where = "model.gm:10"},
     {.name = "tau", .type = GM_WIDE, .role = GM_PARAMETER, .offset = offsetof(State, tau), BOUNDED(0, INFINITY), .where = "model.gm:11"},
-    {.name = "theta", .type = GM_REAL, .role = GM_LATENT, .rank = 1, .offset = offsetof(State, theta), .where = "model.gm:14", .extent_of = {DATA_J}},
-    {.name = "nu_tau", .type = GM_WIDE, .role = GM_AUXILIARY, .offset = offsetof(State, nu_tau), BOUNDED(0, INFINITY), .where = "model.gm:11"},
-    {.name = "scale_tau", .type = GM_WIDE, .role = GM_SUM, .offset = offsetof(State, scale_tau), BOUNDED(0, INFINITY), .where = "model.gm:11"},
+    {.name = "theta", .type = GM_REAL, .role = GM_LATENT, .rank = 1, .offset = offsetof(State, theta), .where = "model.gm:14",
+            .extent_of = {DATA_J}},
+    {.name = "nu_tau", .type = GM_WIDE, .role = GM_AUXILIARY, .offset = offsetof(State, nu_tau), BOUNDED(0, INFINITY),
+            .where = "model.gm:11"},
+    {.name = "scale_tau", .type = GM_WIDE, .role = GM_SUM, .offset = offsetof(State, scale_tau), BOUNDED(0, INFINITY),
+            .where = "model.gm:11"},
     {.name = "shift_mu_theta", .type = GM_WIDE, .role = GM_SUM, .offset = offsetof(State, shift_mu_theta), .where = "model.gm:10"},
-    {.name = "log_lik_y", .type = GM_WIDE, .role = GM_PREDICTED, .rank = 1, .offset = offsetof(State, log_lik_y), .on_request = GM_LOG_LIK, .where = "model.gm:17", .extent_of = {DATA_J}},
-    {.name = "y_rep", .type = GM_WIDE, .role = GM_PREDICTED, .rank = 1, .offset = offsetof(State, y_rep), .on_request = GM_REPLICATES, .where = "model.gm:17", .extent_of = {DATA_J}},
-    {.name = "lprior_mu", .type = GM_WIDE, .role = GM_PREDICTED, .offset = offsetof(State, lprior_mu), .on_request = GM_LOG_PRIOR, .where = "model.gm:10"},
-    {.name = "lprior_tau", .type = GM_WIDE, .role = GM_PREDICTED, .offset = offsetof(State, lprior_tau), .on_request = GM_LOG_PRIOR, .where = "model.gm:11"},
-    {.name = "lprior_theta", .type = GM_WIDE, .role = GM_PREDICTED, .offset = offsetof(State, lprior_theta), .on_request = GM_LOG_PRIOR, .where = "model.gm:14"},
-    {.name = "lprior_y", .type = GM_WIDE, .role = GM_PREDICTED, .offset = offsetof(State, lprior_y), .on_request = GM_LOG_PRIOR, .where = "model.gm:17"},
-    {.name = "sum_inverse_sigma_squared", .type = GM_WIDE, .role = GM_SUM, .offset = offsetof(State, sum_inverse_sigma_squared), .shared = 1},
-    {.name = "position_mu_tau_theta", .type = GM_WIDE, .role = GM_SUM, .rank = 1, .offset = offsetof(State, position_mu_tau_theta)},
-    {.name = "gradient_mu_tau_theta", .type = GM_WIDE, .role = GM_SUM, .rank = 1, .offset = offsetof(State, gradient_mu_tau_theta)},
-    {.name = "log_density_mu_tau_theta", .type = GM_WIDE, .role = GM_SUM, .rank = 1, .offset = offsetof(State, log_density_mu_tau_theta)},
-    {.name = "nuts_mu_tau_theta", .type = GM_WIDE, .role = GM_SUM, .rank = 1, .offset = offsetof(State, nuts_mu_tau_theta)},
+    {.name = "log_lik_y", .type = GM_WIDE, .role = GM_PREDICTED, .rank = 1, .offset = offsetof(State, log_lik_y), .on_request = GM_LOG_LIK,
+            .where = "model.gm:17", .extent_of = {DATA_J}},
+    {.name = "y_rep", .type = GM_WIDE, .role = GM_PREDICTED, .rank = 1, .offset = offsetof(State, y_rep), .on_request = GM_REPLICATES,
+            .where = "model.gm:17", .extent_of = {DATA_J}},
+    {.name = "lprior_mu", .type = GM_WIDE, .role = GM_PREDICTED, .offset = offsetof(State, lprior_mu), .on_request = GM_LOG_PRIOR,
+            .where = "model.gm:10"},
+    {.name = "lprior_tau", .type = GM_WIDE, .role = GM_PREDICTED, .offset = offsetof(State, lprior_tau), .on_request = GM_LOG_PRIOR,
+            .where = "model.gm:11"},
+    {.name = "lprior_theta", .type = GM_WIDE, .role = GM_PREDICTED, .offset = offsetof(State, lprior_theta), .on_request = GM_LOG_PRIOR,
+            .where = "model.gm:14"},
+    {.name = "lprior_y", .type = GM_WIDE, .role = GM_PREDICTED, .offset = offsetof(State, lprior_y), .on_request = GM_LOG_PRIOR,
+            .where = "model.gm:17"},
+    {.name = "sum_inverse_sigma_squared", .type = GM_WIDE, .role = GM_SUM, .offset = offsetof(State, sum_inverse_sigma_squared),
+            .shared = 1},
+    {.name = "position", .type = GM_WIDE, .role = GM_SUM, .rank = 1, .offset = offsetof(State, position)},
+    {.name = "gradient", .type = GM_WIDE, .role = GM_SUM, .rank = 1, .offset = offsetof(State, gradient)},
+    {.name = "log_density", .type = GM_WIDE, .role = GM_SUM, .rank = 1, .offset = offsetof(State, log_density)},
+    {.name = "nuts", .type = GM_WIDE, .role = GM_SUM, .rank = 1, .offset = offsetof(State, nuts)},
     {.name = "moves_mu", .type = GM_WIDE, .role = GM_DIAGNOSTIC, .rank = 1, .offset = offsetof(State, moves_mu)},
-    {.name = "non_centring_mu_tau_theta", .type = GM_WIDE, .role = GM_SUM, .rank = 1, .offset = offsetof(State, non_centring_mu_tau_theta)},
-    {.name = "next_non_centring_mu_tau_theta", .type = GM_WIDE, .role = GM_SUM, .rank = 1, .offset = offsetof(State, next_non_centring_mu_tau_theta)},
+    {.name = "non_centring", .type = GM_WIDE, .role = GM_SUM, .rank = 1, .offset = offsetof(State, non_centring)},
+    {.name = "next_non_centring", .type = GM_WIDE, .role = GM_SUM, .rank = 1, .offset = offsetof(State, next_non_centring)},
     {.name = "centre_theta", .type = GM_WIDE, .role = GM_SUM, .rank = 1, .offset = offsetof(State, centre_theta)},
     {.name = "spread_theta", .type = GM_WIDE, .role = GM_SUM, .rank = 1, .offset = offsetof(State, spread_theta)},
     {.name = "scale_theta", .type = GM_WIDE, .role = GM_SUM, .rank = 1, .offset = offsetof(State, scale_theta)},
@@ -509,13 +515,13 @@ static void state_shape(int field, const void *data, GmShape *shape) {
     case STATE_scale_theta: case STATE_slope_centre_theta: case STATE_slope_spread_theta:
         shape->dim[0] = d->J;
         break;
-    case STATE_position_mu_tau_theta: case STATE_gradient_mu_tau_theta: case STATE_non_centring_mu_tau_theta: case STATE_next_non_centring_mu_tau_theta:
+    case STATE_position: case STATE_gradient: case STATE_non_centring: case STATE_next_non_centring:
         shape->dim[0] = d->J + 2;
         break;
-    case STATE_log_density_mu_tau_theta:
+    case STATE_log_density:
         shape->dim[0] = 2;
         break;
-    case STATE_nuts_mu_tau_theta:
+    case STATE_nuts:
         shape->dim[0] = 48 * d->J + 352;
         break;
     case STATE_moves_mu:
@@ -587,8 +593,11 @@ static void cost_1(const void *data, double *cost) {
 
 static const int fields_1[] = {STATE_mu, STATE_tau, STATE_theta, 0}, latents_1[] = {STATE_nu_tau, 0};
 
+//   A selection is a set of unknowns for which warm-up tries both methods: .coupled, whether NUTS draws it where nothing is measured;
+//   .latents, auxiliaries that NUTS leaves as they are; .machine, its memory.
 static const GmSelection selections[] = {
-    {.name = "mu, tau, theta", .coupled = 0, .fields = fields_1, .diagnostics = STATE_moves_mu, .machine = STATE_nuts_mu_tau_theta, .latents = latents_1, .cost = cost_1},
+    {.name = "mu, tau, theta", .coupled = 0, .fields = fields_1, .diagnostics = STATE_moves_mu, .machine = STATE_nuts, .latents = latents_1,
+            .cost = cost_1},
 };
 
 enum { GM_DATA_FIELDS = 3, GM_STATE_FIELDS = 26, GM_UPDATES = 8 };  // how many
@@ -621,7 +630,7 @@ static void update_shift_mu_theta(GmRun *run) {
     LAUNCH_TEAM(add_shift_mu_theta, run, d->J);
 }
 
-// What each update draws, and the function that launches its kernels. The number is its selection: warm-up takes NUTS, WITH_GRADIENTS, or those WITHOUT.
+// What each update draws, and its function. The number is its selection, of which warm-up takes NUTS, WITH_GRADIENTS, or those WITHOUT.
 static const GmUpdate updates[] = {
     UPDATE("missing y", update_missing_y),
     UPDATE_WITHOUT_GRADIENTS("nu_tau", update_nu_tau, 1),
@@ -633,10 +642,11 @@ static const GmUpdate updates[] = {
     UPDATE_WITH_GRADIENTS("mu, tau, theta", update_mu_tau_theta_by_hmc, 1),
 };
 
+//   take_updates(run, u, n): n updates, from u on.
 static void sweep(GmRun *run) {
     if (ANY_MISSING(run)) take_updates(run, updates, 1);      // missing y
     take_updates(run, &updates[1], 7);
 }
 
-GM_MODEL("eight_schools", "model.gm", MODEL_TABLES)      // what the runtime calls and reads; the tables define MODEL_TABLES
+GM_MODEL("eight_schools", "model.gm", MODEL_TABLES)      // read by the runtime; the tables define MODEL_TABLES
 #endif

@@ -1,56 +1,19 @@
 // model.gm, compiled by gmc.
 //
 // One sweep updates, in this order, each given all else:
-//   y[i]           every value weighed by its density              impute_y            model.gm:7, if values are missing
-//   z_y[i]         ~ normal(mean, 1 / sqrt(precision)), truncated  draw_z_y            model.gm:14, an auxiliary *
-//   (alpha, beta)  ~ joint normal                                  collect_alpha_beta  model.gm:10 *
-// Where method selection prefers it, NUTS (Hoffman and Gelman 2014) takes the place of the updates marked *, which are then made in some sweeps only:
-//   (alpha, beta)  drawn jointly by Hamiltonian Monte Carlo  density_alpha_beta  model.gm:10, auxiliaries integrated out
+//   y[i]           every value weighed by its density              impute_y            line 7, if values are missing
+//   z_y[i]         ~ normal(mean, 1 / sqrt(precision)), truncated  draw_z_y            line 14, an auxiliary *
+//   (alpha, beta)  ~ joint normal                                  collect_alpha_beta  line 10 *
+// In place of the updates marked *, which are then made in some sweeps only, where method selection prefers NUTS (Hoffman and Gelman 2014):
+//   (alpha, beta)  drawn jointly by Hamiltonian Monte Carlo  density_alpha_beta  line 10, auxiliaries integrated out
 //
-// In kernels `d` is the data, `s` the state of one chain, and `at` the place in the run, the key of its random numbers. Subscripts count
-// from 1 in comments, as in the model, and from 0 in the code. *s->x is a number, s->x[k] an element. Types: `wide` is double; `real` and
-// `solve` are, too, unless --precision makes them float on a GPU.
-// KERNEL: a thread for each element and chain. KERNEL_SCALAR, KERNEL_ONCE: one for each chain. KERNEL_TEAM, KERNEL_ON_REQUEST, others: for
-// each chain a team of threads, its lanes. KERNEL_PRIOR is KERNEL_TEAM for the log prior, KERNEL_FORWARD is KERNEL_ONCE for draws without
-// data, on the host. EACH_MISSING (j, DATA_y): places j of y, row by row, without a value. LANES (j, n): j from 0 to n - 1, shared out
-// among lanes. ALONG: so, then all lanes wait for each other. SUM_ALONG (j, n, &a): as ALONG, with all that lanes add to a; then every lane
-// has this sum in its a. LANES2 (i, n, j, m), ALONG2, SUM_ALONG2 (i, n, j, m, &a): so, over pairs. SUM_INTO (i, first, n, ...): rows from
-// first on, shared out; PLACES (j, m): the places of a sum that are a lane's. SUM_INTO1 (i, first, n, sums, m): iterations from first on,
-// all of which add to the m places of `sums`. ONE_LANE: by one, while the others wait. TEAM_BARRIER: all wait for each other. STORE(a, x):
-// one lane sets a to x. RESULT(x): x is what the kernel computes.
-// DRAW(y, k, LAW) draws y[k] from the law and stores it; TEAM_DRAW: by one lane. NORMAL_WITHIN(h, precision, lower, upper), h = mean *
-// precision; Of a normal law the log density has terms -precision/2 y^2 + h y: its conditional collects these two.
-// categorical_log_weights(&g, w, n), weigh_values: one of n, of probability proportional to exp(w). NORMAL_DENSE and its like, behind
-// kernels that collect a precision J and a shift h, draw J^-1 h + L'^-1 noise: J = L L', noise standard normal. `joint_`: the values of the
-// block, before and after. NORMAL_DENSE(run, stream, name, n, J, h, x) draws x[n]. NORMAL_ROWS(run, stream, name, r, n, D, h, R, t, M, x):
-// x[n], J = D + R'R, with R't added to h, by the system M of its r < n rows. _SCALED: after the scale move of the kernel's comment.
-// NORMAL_SPARSE(kernel, run, stream, name, k, h, x) draws x, number k, whose J the kernel lists. SPARSE_ADD(j, k, x) adds x to J[j, k] and
-// J[k, j]. ADD_TWICE(J, e, f, x) adds x at e and at f, an entry and its mirror image. ROW: for row k of a matrix, given its product with
-// the weights; what is returned times the row is added to a sum. row_weight_and(w, t): the weight is w, and t is added to a total.
-// stream(at, VAR_y, k): the random numbers of y[k]; normal_mean_sd(&g, ...) and its like draw by those of g. VERIFY(x, ...) ends the run
-// with a message if x is not finite; so does FAULT. UNLESS_KEPT(VAR_y, k): unless the run keeps y[k] as it is; GIVEN(run, y): the run gives
-// or keeps all of y. CHECKING: this is a run by --check. NO_RATIO: none is checked. LAUNCH and its like run a kernel for the chains of
-// `run`, over so many terms. LAUNCH_ROWS_AND(kernel, run, n, p, X, b, sums, total), _ONLY: for rows of X, with their products with b.
-// LAUNCH_SHARED: once, what all chains share. GRAM(run, n, p, a, X, out): a X'X; ROW_SUMS(run, n, p, X, w, out): X'w. NUTS(run, density,
-// stream, memory, position, lp, gradient, report, ...) makes a transition of NUTS from `position`, in unconstrained coordinates, to its
-// next draw, by numbers of `stream` that no other update has. It calls `density` for lp and gradient at each point; `memory` to `report`
-// are fields of State. .coordinates, .room: how many numbers position and memory have; .alone: lp is known where a transition begins if no
-// Gibbs updates came between; GM_UNLESS_MISSING: and if no missing values are drawn; .marginal: auxiliaries are integrated out; .selection:
-// the number of its selection; .accept: the mean acceptance that the step size aims at; .depth: doublings of a trajectory at most;
-// .jacobian: computes the log Jacobian and its gradient; .standardised: the field that each effect's non-centring is written to.
-// GM_FOR_DRAWS(f) makes gm_f, which calls f for every chain. GM_LOG_PRIOR and its like are what a run may request. take_updates(run, u, n):
-// n updates, from u on. Sums over rows are expanded, (a - b)^2 = a^2 - 2 a b + b^2, into sums of data, `sum_` and `count_` of State,
-// computed once. Work arrays of NUTS: `position_`, the coordinates; `gradient_`, that of lp by them; `log_density_`, lp; `nuts_`, its
-// memory; `moves_`, what the draws report of its trajectories. `slope_x` is the derivative of lp by x, `current_x` is x. BY_COORDINATES,
-// BY_UNKNOWNS: the places of lp with the log Jacobian and without it.
-// Tables number fields of Data and State from 1; their columns are the structs of model.h: a field's .role is what it is to the draws,
-// .extent_of the fields that are its extents, .where the line of its declaration. A selection is a set of unknowns for which warm-up tries
-// both methods: .coupled, whether NUTS draws it where nothing is measured; .latents, auxiliaries that NUTS leaves as they are; .machine,
-// its memory. What else is in capitals is a macro of kernels.h, or of kernels_cpu.h for a CPU.
+// Above each kernel is what it computes, then what words mean that are neither C nor of the model, where they first stand. Those in
+// capitals are macros of kernels.h, which make one text a program for a CPU and for a GPU.
 #include "gm.h"
 
 // ---- part 1: the model ----
 
+//   Types: `wide` is double; `real` and `solve` are, too, unless --precision makes them float on a GPU.
 typedef struct Data {  // beside arrays: their extents
     long N, p;
     real *X;                                 // N x p
@@ -59,6 +22,8 @@ typedef struct Data {  // beside arrays: their extents
 
 enum { DATA_N = 1, DATA_p, DATA_X, DATA_y };  // fields of Data
 
+//   Of NUTS: position, its coordinates; gradient, the derivatives of lp, the log density, by them; log_density, lp; nuts, its memory;
+//   moves_, what the draws report of its trajectories.
 typedef struct State {  // of one chain; sizes of work arrays are in the tables
     int *y;                                  // responses, with missing values as they are drawn, N
     wide *alpha;                             // unknowns
@@ -66,12 +31,13 @@ typedef struct State {  // of one chain; sizes of work arrays are in the tables
     real *z_y;                               // auxiliaries, N
     wide *log_lik_y;                         // for the draws, N
     int *y_rep;                              // for the draws, N
-    wide *lprior_alpha, *lprior_beta, *lprior_y; // terms of the log prior: of the unknown in its name; of a response, of its missing values
-    wide *sum_X_by_column;                   // sums, p
-    wide *sum_X_X;                           // sums, p x p
+    wide *lprior_alpha, *lprior_beta;        // terms of the log prior
+    wide *lprior_y;                          // the same of missing values: the host adds their log_lik_ up
+    wide *sum_X_by_column;                   // sums of data, p
+    wide *sum_X_X;                           // sums of data, p x p
     wide *rows_beta;                         // sums of rows of X times weights
-    wide *scale_of_z_y, *joint_alpha_beta, *target_alpha_beta, *diagonal_alpha_beta, *position_alpha_beta, // work arrays
-        *gradient_alpha_beta, *log_density_alpha_beta, *nuts_alpha_beta, *moves_alpha, *rows_beta_2;
+    wide *scale_of_z_y, *joint_alpha_beta, *target_alpha_beta, *diagonal_alpha_beta, *position, *gradient, *log_density, // work arrays
+        *nuts, *moves_alpha, *rows_beta_2;
     solve *precision_alpha_beta, *shift_alpha_beta, *rows_of_alpha_beta, *system_alpha_beta; // work arrays
     real *weight_alpha_beta_1;               // work arrays
     real *X_beta;                            // X times beta
@@ -87,8 +53,12 @@ enum { VAR_NONE, VAR_y, VAR_alpha, VAR_beta, VAR_z_y, VAR_log_lik_y, VAR_y_rep }
 
 // y[i] | rest: every value weighed by its density     if values are missing     model.gm:7
 //   log density += y[i]*log_Phi(alpha + sum(j in 1:p, beta[j]*X[i, j])) + log_Phi(-alpha - sum(j in 1:p, beta[j]*X[i, j]))*(1 - y[i])
-KERNEL(impute_y) {
-    EACH_MISSING (i, DATA_y) {
+//   In kernels `d` is the data, `s` the state of one chain, and `at` the place in the run, the key of its random numbers. Subscripts count
+//   from 1 in comments, as in the model, and from 0 in the code. *s->x is a number, s->x[k] an element. categorical_log_weights(&g, w, n),
+//   weigh_values: one of n, of probability proportional to exp(w). stream(at, VAR_y, k): the random numbers of y[k]; normal_mean_sd(&g,
+//   ...) and its like draw by those of g.
+KERNEL(impute_y) {  // KERNEL: a thread for each element and chain
+    EACH_MISSING (i, DATA_y) {  // EACH_MISSING (j, DATA_y): places j of y, row by row, without a value
         Stream g = stream(at, VAR_y, i);
         enum { first = 0, values = 2 };
         wide weight[values];
@@ -101,9 +71,9 @@ KERNEL(impute_y) {
             weight[value] = lp;
         }
         const long chosen = categorical_log_weights(&g, weight, values);
-        if (chosen < 1) FAULT("y", i, "no value has a positive probability");
+        if (chosen < 1) FAULT("y", i, "no value has a positive probability");  // FAULT(y, k, message) ends the run
         const long x = chosen < 1 ? old : first + chosen - 1;
-        NO_RATIO();
+        NO_RATIO();  // NO_RATIO: none is checked
         s->y[i] = (int)x;
     }
 }
@@ -112,21 +82,25 @@ KERNEL(impute_y) {
 //   an auxiliary of albert_chib: Albert and Chib 1993, Journal of the American Statistical Association 88
 //   precision = 1, mean = alpha + sum(j in 1:p, beta[j]*X[i, j]), lower = if_else(y[i] == 1, 0, -inf), upper = if_else(y[i] == 1, inf, 0)
 //   a pass over the rows of X, of which dot is that times beta; what it returns are weights of the row in sums over rows
-ROW(draw_z_y, i) {
-    const real h = *s->alpha + dot, precision = 1, lower = (s->y[i] == 1) ? 0 : -INFINITY;
-    const real upper = (s->y[i] == 1) ? INFINITY : 0;
-    DRAW(z_y, i, NORMAL_WITHIN(h, precision, lower, upper));
-    return row_weight_and(s->z_y[i], square(s->z_y[i]));
+//   h: a normal log density in y has two terms, -precision/2 y^2 + h y, so h = mean * precision. NORMAL_WITHIN(h, precision, lower, upper):
+//   truncated to lie between these ends.
+ROW(draw_z_y, i) {  // ROW(name, k): for row k
+    const real h = *s->alpha + dot, precision = 1, lower = (s->y[i] == 1) ? 0 : -INFINITY, upper = (s->y[i] == 1) ? INFINITY : 0;
+    DRAW(z_y, i, NORMAL_WITHIN(h, precision, lower, upper));  // DRAW(y, k, LAW) draws y[k] from the law and stores it
+    return row_weight_and(s->z_y[i], square(s->z_y[i]));  // row_weight_and(w, t): weight w, and t is added to a total
 }
 
 // (alpha, beta) with fewer rows than coefficients (Bhattacharya et al. 2016): precision D + R'R, rows of R and targets over their sd
+//   KERNEL_TEAM: for each chain a team of threads, its lanes, all of which go through the body; local variables are each lane's own. LANES
+//   (j, n): j from 0 to n - 1, shared out among lanes. ALONG: so, then all lanes wait for each other. LANES2 (i, n, j, m), ALONG2,
+//   SUM_ALONG2 (i, n, j, m, &a), SUM_OF2 (a, i, n, j, m): over pairs.
 KERNEL_TEAM(collect_rows_alpha_beta) {
     const long n = d->p + 1;
     LANES (e, n) s->diagonal_alpha_beta[e] = s->shift_alpha_beta[e] = 0;
     LANES (e, d->N * n) s->rows_of_alpha_beta[e] = 0;
     LANES (e, d->N) s->target_alpha_beta[e] = 0;
-    TEAM_BARRIER();
-    ONE_LANE s->diagonal_alpha_beta[0] += 0.04;
+    TEAM_BARRIER();  // TEAM_BARRIER: all lanes wait for each other
+    ONE_LANE s->diagonal_alpha_beta[0] += 0.04;  // ONE_LANE: by one, while the others wait
     LANES (j, d->p) s->diagonal_alpha_beta[1 + j] += 0.16;
     LANES (i, d->N) s->target_alpha_beta[i] = s->z_y[i];
     ALONG (i, d->N) s->rows_of_alpha_beta[i * n] += 1;
@@ -138,10 +112,10 @@ KERNEL_TEAM(collect_rows_alpha_beta) {
 
 // (alpha, beta) where the matrix has few elements that are not 0, or many columns: the diagonal apart from the rows,
 //     then each row over its standard deviation, with its target
-KERNEL_ONCE(list_rows_alpha_beta) {
+KERNEL_ONCE(list_rows_alpha_beta) {  // KERNEL_ONCE: a thread for each chain, which may be long at it
     const long n = d->p + 1;
     for (long e = 0; e < n; e++) s->shift_alpha_beta[e] = 0;
-    SPARSE_ADD(0, 0, 0.02);
+    SPARSE_ADD(0, 0, 0.02);  // SPARSE_ADD(j, k, x) adds x to J[j, k] and J[k, j]; where j = k that is 2 x
     for (long j = 0; j < d->p; j++) SPARSE_ADD(1 + j, 1 + j, 0.08);
     for (long i = 0; i < d->N; i++) {
         SPARSE_ROW(1);
@@ -162,8 +136,9 @@ KERNEL_ONCE(list_rows_alpha_beta) {
 //   h[alpha] += z_y[i]   over i in 1:N
 //   J[beta[j], beta[j2]] += X[i, j]*X[i, j2]   over i in 1:N, j in 1:p, j2 in 1:p
 //   h[beta[j]] += z_y[i]*X[i, j]   over i in 1:N, j in 1:p
-//   the scale of z_y is drawn together with it: its square is gamma(count/2, (sum of squares - h'J^-1 h)/2)
-//       (Liu and Wu 1999). scale_of_z_y has that sum, the count, and the scale
+//   the scale of z_y is drawn together with it: its square is gamma(count/2, (sum of squares - h'J^-1 h)/2) (Liu and Wu 1999).
+//       scale_of_z_y has that sum, the count, and the scale
+//   ADD_TWICE(J, e, f, x) adds x at e and at f, an entry and its mirror image.
 KERNEL_TEAM(collect_alpha_beta) {
     const long n = d->p + 1;
     LANES (e, n * n) s->precision_alpha_beta[e] = 0;
@@ -173,7 +148,7 @@ KERNEL_TEAM(collect_alpha_beta) {
     ALONG (j, d->p) s->precision_alpha_beta[(1 + j) * n + 1 + j] += 0.16;
     ONE_LANE s->precision_alpha_beta[0] += d->N;
     ALONG (j, d->p) ADD_TWICE(s->precision_alpha_beta, 1 + j, (1 + j) * n, s->sum_X_by_column[j]);
-    wide total_z_y = 0; SUM_ALONG (i, d->N, &total_z_y) total_z_y += s->z_y[i];
+    SUM_OF (total_z_y, i, d->N) += s->z_y[i];  // SUM_OF (a, j, n) += x: declares a, the sum of x over j, the same in every lane
     ONE_LANE s->shift_alpha_beta[0] += total_z_y;
     LANES2 (j, d->p, j2, d->p) s->precision_alpha_beta[(1 + j) * n + 1 + j2] += s->sum_X_X[j * d->p + j2];
     ALONG (j, d->p) s->shift_alpha_beta[1 + j] += s->rows_beta[j];
@@ -189,38 +164,37 @@ KERNEL_TEAM(rescale_z_y) {
 
 // ---- part 3: Hamiltonian Monte Carlo: log density and gradient ----
 
-// Unconstrained coordinates of (alpha, beta): (alpha, beta). kept_coordinate(q, value at q, x, fresh) is q where x is that value still:
-//     a fresh coordinate would be rounded again
+// Unconstrained coordinates q of (alpha, beta): (alpha, beta). kept_coordinate(q, value at q, x, fresh) is q if x is still the value at q,
+//     which rounding then does not change, else fresh
 KERNEL_TEAM(enter_alpha_beta) {
-    ONE_LANE s->position_alpha_beta[0] = *s->alpha;
-    LANES (j, d->p) s->position_alpha_beta[j + 1] = s->beta[j];
+    ONE_LANE s->position[0] = *s->alpha;
+    LANES (j, d->p) s->position[j + 1] = s->beta[j];
 }
 
 // alpha, beta at these coordinates
 KERNEL_TEAM(transform_alpha_beta) {
-    ONE_LANE *s->alpha = s->position_alpha_beta[0];
-    LANES (j, d->p) s->beta[j] = s->position_alpha_beta[j + 1];
+    ONE_LANE *s->alpha = s->position[0];
+    LANES (j, d->p) s->beta[j] = s->position[j + 1];
 }
 
 // (alpha, beta): drawn jointly by Hamiltonian Monte Carlo     model.gm:10
-//   a trial in warm-up compares it with their Gibbs updates; it is taken if the unknown that mixes worst has clearly more effective draws
-//       for the same work by it
+//   taken if, in a trial in warm-up, the unknown that mixes worst has clearly more effective draws for the same work by it
 //   the log density of alpha, beta, of which the code leaves out constants; that of their coordinates has the log Jacobian besides
 //   log density += -log(5) - log(2*pi())/2 - 0.02*alpha^2
 //   log density += -log(5/2) - log(2*pi())/2 - 0.08*beta[j]^2   over j in 1:p
 //   log density += y[i]*log_Phi(alpha + sum(j in 1:p, beta[j]*X[i, j])) + log_Phi(-alpha - sum(j in 1:p, beta[j]*X[i, j]))*(1 - y[i])
 //       over i in 1:N
 KERNEL_TEAM(density_alpha_beta) {
-    wide lp = 0, slope_alpha = 0;
-    LANES (e, d->p + 1) s->gradient_alpha_beta[e] = 0;
+    wide lp = 0, slope_alpha = 0;  // slope_x is the derivative of lp by x, current_x is x
+    LANES (e, d->p + 1) s->gradient[e] = 0;
     TEAM_BARRIER();
     // alpha ~ normal(0, 5)
     lp -= 0.02 * square(*s->alpha);
     slope_alpha -= 0.04 * *s->alpha;
     // beta[j] ~ normal(0, 5/2)
-    SUM_ALONG (j, d->p, &lp) {
+    SUM_ALONG (j, d->p, &lp) {  // SUM_ALONG (j, n, &a): as ALONG, with all that lanes add to a; then every lane has this sum in its a
         lp -= 0.08 * square(s->beta[j]);
-        s->gradient_alpha_beta[1 + j] -= 0.16 * s->beta[j];
+        s->gradient[1 + j] -= 0.16 * s->beta[j];
     }
     // y[i] ~ bernoulli(Phi(alpha + sum(j in 1:p, beta[j]*X[i, j])))
     const wide current_alpha = *s->alpha;
@@ -232,22 +206,22 @@ KERNEL_TEAM(density_alpha_beta) {
         slope_alpha += w1;
     }
     ONE_LANE {
-        s->log_density_alpha_beta[BY_UNKNOWNS] = lp;
-        s->gradient_alpha_beta[0] += slope_alpha;
+        s->log_density[BY_UNKNOWNS] = lp;  // BY_COORDINATES, BY_UNKNOWNS: the places of lp with the log Jacobian and without it
+        s->gradient[0] += slope_alpha;
     }
 }
 
 // The gradient of the log density of (alpha, beta), from what density_alpha_beta and the passes over rows have left
 KERNEL_TEAM(gradient_alpha_beta) {
-    wide lp = s->log_density_alpha_beta[BY_UNKNOWNS];
-    ALONG (j, d->p) s->gradient_alpha_beta[1 + j] += s->rows_beta_2[j];
-    STORE(s->log_density_alpha_beta[BY_COORDINATES], lp);
+    wide lp = s->log_density[BY_UNKNOWNS];
+    ALONG (j, d->p) s->gradient[1 + j] += s->rows_beta_2[j];
+    STORE(s->log_density[BY_COORDINATES], lp);  // STORE(a, x): one lane sets a to x
 }
 
 // ---- part 4: the log joint density, and what is computed for the draws ----
 
 // The pointwise log-likelihood, in runs that request it.
-KERNEL_ON_REQUEST(log_likelihood) {
+KERNEL_ON_REQUEST(log_likelihood) {  // KERNEL_ON_REQUEST: as KERNEL_TEAM, for runs that request it
     LANES (i, d->N) {
         const wide sum_beta_X = s->X_beta[i];
         s->log_lik_y[i] = s->y[i] * log_Phi(*s->alpha + sum_beta_X) + log_Phi(-*s->alpha - sum_beta_X) * (1L - s->y[i]);
@@ -276,7 +250,7 @@ KERNEL_TEAM(log_joint) {
     lp += -0.02 * square(*s->alpha) - (log(5.0) + log(2 * GM_PI) / 2);
     // beta[j] ~ normal(0, 5/2)
     SUM_ALONG (j, d->p, &lp) lp += -0.08 * square(s->beta[j]) - (log(2.5) + HALF_LOG_2PI);
-    if (CHECKING) {
+    if (CHECKING) {  // CHECKING: in runs by --check, which compare each update with the joint density
         // z_y[i] ~ normal(alpha + sum(j in 1:p, beta[j]*X[i, j]), 1), by albert_chib
         SUM_ALONG (i, d->N, &lp) {
             const wide sum_beta_X = s->X_beta[i];
@@ -291,7 +265,7 @@ KERNEL_TEAM(log_joint) {
             lp += s->y[i] * log_Phi(*s->alpha + sum_beta_X_2) + log_Phi(-*s->alpha - sum_beta_X_2) * (1L - s->y[i]);
         }
     }
-    RESULT(lp);
+    RESULT(lp);  // RESULT(x): x is what the kernel computes
 }
 
 // ---- part 5: checks and sums of data, launches, tables for the runtime ----
@@ -299,11 +273,14 @@ KERNEL_TEAM(log_joint) {
 // Data must lie in the support of their distributions.
 KERNEL_TEAM(check_data) {
     LANES (i, d->N) {
-        if (!IS_MISSING(d->y[i]) && (d->y[i] < 0 || d->y[i] > 1)) FAULT("y", i, "the value lies outside the support of bernoulli, 0 to 1 (model.gm:14)");
+        if (!IS_MISSING(d->y[i]) && (d->y[i] < 0 || d->y[i] > 1)) FAULT("y", i,
+                "the value lies outside the support of bernoulli, 0 to 1 (model.gm:14)");
     }
 }
 
 // Sums of data: computed once. Each is set to 0, since terms are added to it.
+//   SUM_INTO (i, first, n, ...): rows from first on, shared out; PLACES (j, m): the places of a sum that are a lane's. SUM_INTO1 (i, first,
+//   n, sums, m): iterations from first on, all of which add to the m places of `sums`.
 KERNEL_TEAM(sums_of_data) {
     // sum_X_by_column[j2] = sum of X[i, j2] over i; serves the conditional of (alpha, beta)
     if (!(FEW_ROWS(1, d->N, d->p + 1))) {
@@ -329,7 +306,7 @@ KERNEL_TEAM(place_alpha_beta) {
 }
 
 // The log prior, one term for each unknown, in runs that request it.
-KERNEL_PRIOR(log_prior) {
+KERNEL_PRIOR(log_prior) {  // KERNEL_PRIOR: as KERNEL_TEAM, for the log prior
     ONE_LANE *s->lprior_alpha = -0.02 * square(*s->alpha) - (log(5.0) + log(2 * GM_PI) / 2);
     wide total_lprior_beta = 0;
     SUM_ALONG (j, d->p, &total_lprior_beta) total_lprior_beta += -0.08 * square(s->beta[j]) - (log(2.5) + HALF_LOG_2PI);
@@ -339,11 +316,12 @@ KERNEL_PRIOR(log_prior) {
 #ifndef __CUDACC_RTC__       // the host's: NVRTC, which compiles kernels alone, passes over it
 
 // alpha from the law of its own statement
-KERNEL_FORWARD(forward_alpha) {
+//   UNLESS_KEPT(VAR_y, k): unless the run keeps y[k] as it is; GIVEN(run, y): the run gives or keeps all of y.
+KERNEL_FORWARD(forward_alpha) {  // KERNEL_FORWARD: a thread for each chain, on the host, for draws without data
     UNLESS_KEPT(VAR_alpha, 0) {
         Stream g = stream(at, VAR_alpha, 0);
         const wide x = normal_mean_sd(&g, 0, 5);
-        VERIFY(x, "alpha", 0);
+        VERIFY(x, "alpha", 0);  // VERIFY(x, ...) ends the run with a message if x is not finite
         *s->alpha = x;
     }
 }
@@ -394,6 +372,9 @@ static int few_alpha(const GmRun *run) {
     return FEW_ROWS(1, d->N, d->p + 1);
 }
 
+//   LAUNCH(kernel, run, n) and its like run a kernel for all chains of `run`, with threads for n elements or terms. LAUNCH_ROWS_AND(kernel,
+//   run, n, p, X, b, sums, total), LAUNCH_ROWS_ONLY: for rows of X, with their products with b. GRAM(run, n, p, a, X, out): a X'X;
+//   ROW_SUMS(run, n, p, X, w, out): X'w.
 static void density_of_alpha_beta(GmRun *run) {
     LAUNCH_TEAM(transform_alpha_beta, run, d->p);
     LAUNCH_ROWS_ONLY(predict_X_beta, run, d->N, d->p, d->X, beta);
@@ -402,15 +383,24 @@ static void density_of_alpha_beta(GmRun *run) {
     LAUNCH_TEAM(gradient_alpha_beta, run, d->p);
 }
 
+//   NUTS(run, density, stream, memory, position, lp, gradient, report, ...) makes a transition of NUTS from `position`, in unconstrained
+//   coordinates, to its next draw, by numbers of `stream` that no other update has. It calls `density` for lp and gradient at each point;
+//   `memory` to `report` are fields of State. .coordinates: how many numbers the position has; .room: the memory, 48 numbers a coordinate
+//   (positions, momenta and gradients of points in a trajectory, and estimates of variances) and 256 besides (the step size, what it is
+//   adapted by, the place in a tree); .alone: lp is known where a transition begins if no Gibbs updates came between; GM_UNLESS_MISSING:
+//   and if no missing values are drawn; .marginal: auxiliaries are integrated out; .selection: the number of its selection; .accept: the
+//   mean acceptance that the step size aims at; .depth: doublings of a trajectory at most; .jacobian: computes the log Jacobian and its
+//   gradient; .standardised: the field that warm-up writes each effect's non-centring to.
 static void update_alpha_beta_by_hmc(GmRun *run) {
     LAUNCH_TEAM(enter_alpha_beta, run, d->p);
-    NUTS(run, density_of_alpha_beta, VAR_alpha, nuts_alpha_beta, position_alpha_beta, log_density_alpha_beta, gradient_alpha_beta, moves_alpha,
-         .name = "alpha, beta", .coordinates = d->p + 1, .room = 48 * d->p + 304, .alone = GM_UNLESS_MISSING, .marginal = 1, .selection = 1, .accept = 0.8, .depth = 10);
+    NUTS(run, density_of_alpha_beta, VAR_alpha, nuts, position, log_density, gradient, moves_alpha, .name = "alpha, beta",
+            .coordinates = d->p + 1, .room = 48 * d->p + 304, .alone = GM_UNLESS_MISSING, .marginal = 1, .selection = 1, .accept = 0.8,
+            .depth = 10);
     LAUNCH_TEAM(transform_alpha_beta, run, d->p);
 }
 
 static void setup(GmRun *run) {
-    LAUNCH_SHARED(check_data, run, d->N);
+    LAUNCH_SHARED(check_data, run, d->N);  // LAUNCH_SHARED: once, what all chains share
     LIST_ROWS(list_rows_alpha_beta, run, "alpha, beta", 1, d->p + 1, 0);
     LAUNCH_SHARED(sums_of_data, run, (long)d->N * d->p);
     if (!few_alpha(run)) {
@@ -432,7 +422,7 @@ static void derive(GmRun *run) {
     }
 }
 
-GM_FOR_DRAWS(derive)
+GM_FOR_DRAWS(derive)  // GM_FOR_DRAWS(f) makes gm_f, which calls f for every chain. GM_LOG_PRIOR and its like are what a run may request
 
 static void joint(GmRun *run) {
     LAUNCH_ROWS_ONLY(predict_X_beta, run, d->N, d->p, d->X, beta);
@@ -451,11 +441,12 @@ enum {  // fields of State
     STATE_y = 1, STATE_alpha, STATE_beta, STATE_z_y, STATE_log_lik_y, STATE_y_rep, STATE_lprior_alpha, STATE_lprior_beta,
     STATE_lprior_y, STATE_sum_X_by_column, STATE_sum_X_X, STATE_rows_beta, STATE_scale_of_z_y, STATE_precision_alpha_beta,
     STATE_shift_alpha_beta, STATE_joint_alpha_beta, STATE_rows_of_alpha_beta, STATE_target_alpha_beta,
-    STATE_diagonal_alpha_beta, STATE_system_alpha_beta, STATE_position_alpha_beta, STATE_gradient_alpha_beta,
-    STATE_log_density_alpha_beta, STATE_nuts_alpha_beta, STATE_moves_alpha, STATE_weight_alpha_beta_1, STATE_rows_beta_2,
-    STATE_X_beta
+    STATE_diagonal_alpha_beta, STATE_system_alpha_beta, STATE_position, STATE_gradient, STATE_log_density, STATE_nuts,
+    STATE_moves_alpha, STATE_weight_alpha_beta_1, STATE_rows_beta_2, STATE_X_beta
 };
 
+//   Tables number fields of Data and State from 1; their columns are the structs of model.h: a field's .role is what it is to the draws,
+//   .extent_of the fields that are its extents, .where the line of its declaration.
 static const GmField data_fields[] = {
     {.name = "N", .type = GM_INT, .role = GM_DATA, .offset = offsetof(Data, N), BOUNDED(0, INFINITY), .where = "model.gm:5",
      .declared = "int<lower=0> N"},
@@ -463,35 +454,50 @@ static const GmField data_fields[] = {
      .declared = "int<lower=0> p"},
     {.name = "X", .type = GM_REAL, .role = GM_DATA, .rank = 2, .offset = offsetof(Data, X), .finite = 1, .where = "model.gm:6",
      .declared = "real X[N, p]", .extent_of = {DATA_N, DATA_p}},
-    {.name = "y", .type = GM_INT, .role = GM_DATA, .rank = 1, .offset = offsetof(Data, y), .may_miss = 1, .may_be_left_out = 1, .imputed_field = STATE_y, BOUNDED(0, 1), .where = "model.gm:7",
+    {.name = "y", .type = GM_INT, .role = GM_DATA, .rank = 1, .offset = offsetof(Data, y), .may_miss = 1, .may_be_left_out = 1,
+            .imputed_field = STATE_y, BOUNDED(0, 1), .where = "model.gm:7",
      .declared = "int<lower=0, upper=1> y[N]", .extent_of = {DATA_N}},
 };
 
 static const GmField state_fields[] = {
-    {.name = "y", .type = GM_INT, .role = GM_IMPUTED, .rank = 1, .offset = offsetof(State, y), BOUNDED(0, 1), .where = "model.gm:7", .extent_of = {DATA_N}},
+    {.name = "y", .type = GM_INT, .role = GM_IMPUTED, .rank = 1, .offset = offsetof(State, y), BOUNDED(0, 1), .where = "model.gm:7",
+            .extent_of = {DATA_N}},
     {.name = "alpha", .type = GM_WIDE, .role = GM_PARAMETER, .offset = offsetof(State, alpha), .where = "model.gm:10"},
-    {.name = "beta", .type = GM_WIDE, .role = GM_PARAMETER, .rank = 1, .offset = offsetof(State, beta), .where = "model.gm:11", .extent_of = {DATA_p}},
-    {.name = "z_y", .type = GM_REAL, .role = GM_AUXILIARY, .rank = 1, .offset = offsetof(State, z_y), .where = "model.gm:14", .extent_of = {DATA_N}},
-    {.name = "log_lik_y", .type = GM_WIDE, .role = GM_PREDICTED, .rank = 1, .offset = offsetof(State, log_lik_y), .on_request = GM_LOG_LIK, .where = "model.gm:14", .extent_of = {DATA_N}},
-    {.name = "y_rep", .type = GM_INT, .role = GM_PREDICTED, .rank = 1, .offset = offsetof(State, y_rep), .on_request = GM_REPLICATES, .where = "model.gm:14", .extent_of = {DATA_N}},
-    {.name = "lprior_alpha", .type = GM_WIDE, .role = GM_PREDICTED, .offset = offsetof(State, lprior_alpha), .on_request = GM_LOG_PRIOR, .where = "model.gm:10"},
-    {.name = "lprior_beta", .type = GM_WIDE, .role = GM_PREDICTED, .offset = offsetof(State, lprior_beta), .on_request = GM_LOG_PRIOR, .where = "model.gm:11"},
-    {.name = "lprior_y", .type = GM_WIDE, .role = GM_PREDICTED, .offset = offsetof(State, lprior_y), .on_request = GM_LOG_PRIOR, .where = "model.gm:14"},
-    {.name = "sum_X_by_column", .type = GM_WIDE, .role = GM_SUM, .rank = 1, .offset = offsetof(State, sum_X_by_column), .shared = 1, .in_place_of = 1},
+    {.name = "beta", .type = GM_WIDE, .role = GM_PARAMETER, .rank = 1, .offset = offsetof(State, beta), .where = "model.gm:11",
+            .extent_of = {DATA_p}},
+    {.name = "z_y", .type = GM_REAL, .role = GM_AUXILIARY, .rank = 1, .offset = offsetof(State, z_y), .where = "model.gm:14",
+            .extent_of = {DATA_N}},
+    {.name = "log_lik_y", .type = GM_WIDE, .role = GM_PREDICTED, .rank = 1, .offset = offsetof(State, log_lik_y), .on_request = GM_LOG_LIK,
+            .where = "model.gm:14", .extent_of = {DATA_N}},
+    {.name = "y_rep", .type = GM_INT, .role = GM_PREDICTED, .rank = 1, .offset = offsetof(State, y_rep), .on_request = GM_REPLICATES,
+            .where = "model.gm:14", .extent_of = {DATA_N}},
+    {.name = "lprior_alpha", .type = GM_WIDE, .role = GM_PREDICTED, .offset = offsetof(State, lprior_alpha), .on_request = GM_LOG_PRIOR,
+            .where = "model.gm:10"},
+    {.name = "lprior_beta", .type = GM_WIDE, .role = GM_PREDICTED, .offset = offsetof(State, lprior_beta), .on_request = GM_LOG_PRIOR,
+            .where = "model.gm:11"},
+    {.name = "lprior_y", .type = GM_WIDE, .role = GM_PREDICTED, .offset = offsetof(State, lprior_y), .on_request = GM_LOG_PRIOR,
+            .where = "model.gm:14"},
+    {.name = "sum_X_by_column", .type = GM_WIDE, .role = GM_SUM, .rank = 1, .offset = offsetof(State, sum_X_by_column), .shared = 1,
+            .in_place_of = 1},
     {.name = "sum_X_X", .type = GM_WIDE, .role = GM_SUM, .rank = 2, .offset = offsetof(State, sum_X_X), .shared = 1, .in_place_of = 1},
     {.name = "rows_beta", .type = GM_WIDE, .role = GM_SUM, .rank = 1, .offset = offsetof(State, rows_beta)},
     {.name = "scale_of_z_y", .type = GM_WIDE, .role = GM_SUM, .rank = 1, .offset = offsetof(State, scale_of_z_y)},
-    {.name = "precision_alpha_beta", .type = GM_SOLVE, .role = GM_SUM, .rank = 3, .offset = offsetof(State, precision_alpha_beta), .in_place_of = 1},
+    {.name = "precision_alpha_beta", .type = GM_SOLVE, .role = GM_SUM, .rank = 3, .offset = offsetof(State, precision_alpha_beta),
+            .in_place_of = 1},
     {.name = "shift_alpha_beta", .type = GM_SOLVE, .role = GM_SUM, .rank = 2, .offset = offsetof(State, shift_alpha_beta)},
     {.name = "joint_alpha_beta", .type = GM_WIDE, .role = GM_SUM, .rank = 1, .offset = offsetof(State, joint_alpha_beta)},
-    {.name = "rows_of_alpha_beta", .type = GM_SOLVE, .role = GM_SUM, .rank = 2, .offset = offsetof(State, rows_of_alpha_beta), .in_place_of = 1},
-    {.name = "target_alpha_beta", .type = GM_WIDE, .role = GM_SUM, .rank = 1, .offset = offsetof(State, target_alpha_beta), .in_place_of = 1},
-    {.name = "diagonal_alpha_beta", .type = GM_WIDE, .role = GM_SUM, .rank = 1, .offset = offsetof(State, diagonal_alpha_beta), .in_place_of = 1},
-    {.name = "system_alpha_beta", .type = GM_SOLVE, .role = GM_SUM, .rank = 2, .offset = offsetof(State, system_alpha_beta), .in_place_of = 1},
-    {.name = "position_alpha_beta", .type = GM_WIDE, .role = GM_SUM, .rank = 1, .offset = offsetof(State, position_alpha_beta)},
-    {.name = "gradient_alpha_beta", .type = GM_WIDE, .role = GM_SUM, .rank = 1, .offset = offsetof(State, gradient_alpha_beta)},
-    {.name = "log_density_alpha_beta", .type = GM_WIDE, .role = GM_SUM, .rank = 1, .offset = offsetof(State, log_density_alpha_beta)},
-    {.name = "nuts_alpha_beta", .type = GM_WIDE, .role = GM_SUM, .rank = 1, .offset = offsetof(State, nuts_alpha_beta)},
+    {.name = "rows_of_alpha_beta", .type = GM_SOLVE, .role = GM_SUM, .rank = 2, .offset = offsetof(State, rows_of_alpha_beta),
+            .in_place_of = 1},
+    {.name = "target_alpha_beta", .type = GM_WIDE, .role = GM_SUM, .rank = 1, .offset = offsetof(State, target_alpha_beta),
+            .in_place_of = 1},
+    {.name = "diagonal_alpha_beta", .type = GM_WIDE, .role = GM_SUM, .rank = 1, .offset = offsetof(State, diagonal_alpha_beta),
+            .in_place_of = 1},
+    {.name = "system_alpha_beta", .type = GM_SOLVE, .role = GM_SUM, .rank = 2, .offset = offsetof(State, system_alpha_beta),
+            .in_place_of = 1},
+    {.name = "position", .type = GM_WIDE, .role = GM_SUM, .rank = 1, .offset = offsetof(State, position)},
+    {.name = "gradient", .type = GM_WIDE, .role = GM_SUM, .rank = 1, .offset = offsetof(State, gradient)},
+    {.name = "log_density", .type = GM_WIDE, .role = GM_SUM, .rank = 1, .offset = offsetof(State, log_density)},
+    {.name = "nuts", .type = GM_WIDE, .role = GM_SUM, .rank = 1, .offset = offsetof(State, nuts)},
     {.name = "moves_alpha", .type = GM_WIDE, .role = GM_DIAGNOSTIC, .rank = 1, .offset = offsetof(State, moves_alpha)},
     {.name = "weight_alpha_beta_1", .type = GM_REAL, .role = GM_SUM, .rank = 1, .offset = offsetof(State, weight_alpha_beta_1)},
     {.name = "rows_beta_2", .type = GM_WIDE, .role = GM_SUM, .rank = 1, .offset = offsetof(State, rows_beta_2)},
@@ -541,7 +547,7 @@ static void state_shape(int field, const void *data, GmShape *shape) {
         shape->dim[0] = 1;
         shape->dim[1] = d->p + 1;
         break;
-    case STATE_joint_alpha_beta: case STATE_position_alpha_beta: case STATE_gradient_alpha_beta:
+    case STATE_joint_alpha_beta: case STATE_position: case STATE_gradient:
         shape->dim[0] = d->p + 1;
         break;
     case STATE_rows_of_alpha_beta:
@@ -558,10 +564,10 @@ static void state_shape(int field, const void *data, GmShape *shape) {
         shape->dim[0] = d->N < d->p + 1 ? d->N : 0;
         shape->dim[1] = d->N;
         break;
-    case STATE_log_density_alpha_beta:
+    case STATE_log_density:
         shape->dim[0] = 2;
         break;
-    case STATE_nuts_alpha_beta:
+    case STATE_nuts:
         shape->dim[0] = 48 * d->p + 304;
         break;
     case STATE_moves_alpha:
@@ -606,11 +612,15 @@ static const GmStatistic statistics[] = {
 static void cost_1(const void *data, double *cost) {
     const Data *const d = (const Data *)data;
     (void)d;
-    cost[0] = (334 + 79.8 * (double)d->N + 31.4 * (double)d->p + 0.32 * (double)d->N * (double)d->p + 0.4 * (double)d->p * (double)d->p + 1.6 * (double)d->p * (double)d->p * (double)(long)(d->p <= 12) + 0.05 * (1 + (double)d->p) * (1 + (double)d->p) * (1 + (double)d->p) + 4000 * (double)(long)(12 <= d->p));
+    cost[0] = (334 + 79.8 * (double)d->N + 31.4 * (double)d->p + 0.32 * (double)d->N * (double)d->p + 0.4 * (double)d->p * (double)d->p
+            + 1.6 * (double)d->p * (double)d->p * (double)(long)(d->p <= 12)
+            + 0.05 * (1 + (double)d->p) * (1 + (double)d->p) * (1 + (double)d->p) + 4000 * (double)(long)(12 <= d->p));
     cost[1] = (1420 + 40.4 * (double)d->p);
     cost[2] = (464 + 24.8 * (double)d->N + 9.8 * (double)d->p + 0.32 * (double)d->N * (double)d->p);
     cost[3] = (6841 + 45 * (double)d->p + 40 * pow(fmax((double)d->N, 1), 0.333333));
-    cost[4] = (0.0203857 + 0.00667061 * (double)d->N + 0.0027165 * (double)d->p + 0.000419531 * (double)d->N * (double)d->p + 0.000424414 * (double)d->p * (double)d->p + 9.76563e-05 * (double)d->p * (double)d->p * (double)(long)(d->p <= 12) + 3.05176e-06 * (1 + (double)d->p) * (1 + (double)d->p) * (1 + (double)d->p) + 0.244141 * (double)(long)(12 <= d->p));
+    cost[4] = (0.0203857 + 0.00667061 * (double)d->N + 0.0027165 * (double)d->p + 0.000419531 * (double)d->N * (double)d->p
+            + 0.000424414 * (double)d->p * (double)d->p + 9.76563e-05 * (double)d->p * (double)d->p * (double)(long)(d->p <= 12)
+            + 3.05176e-06 * (1 + (double)d->p) * (1 + (double)d->p) * (1 + (double)d->p) + 0.244141 * (double)(long)(12 <= d->p));
     cost[5] = 6752;
     cost[6] = (0.0870699 + 0.00326582 * (double)d->p);
     cost[7] = (7549 + 40 * pow(fmax((double)d->N, 1), 0.333333) + 40 * pow(fmax((double)d->p, 1), 0.333333));
@@ -622,8 +632,11 @@ static void cost_1(const void *data, double *cost) {
 
 static const int fields_1[] = {STATE_alpha, STATE_beta, 0}, latents_1[] = {STATE_z_y, 0};
 
+//   A selection is a set of unknowns for which warm-up tries both methods: .coupled, whether NUTS draws it where nothing is measured;
+//   .latents, auxiliaries that NUTS leaves as they are; .machine, its memory.
 static const GmSelection selections[] = {
-    {.name = "alpha, beta", .coupled = 0, .fields = fields_1, .diagnostics = STATE_moves_alpha, .machine = STATE_nuts_alpha_beta, .latents = latents_1, .cost = cost_1},
+    {.name = "alpha, beta", .coupled = 0, .fields = fields_1, .diagnostics = STATE_moves_alpha, .machine = STATE_nuts, .latents = latents_1,
+            .cost = cost_1},
 };
 
 enum { GM_DATA_FIELDS = 4, GM_STATE_FIELDS = 28, GM_UPDATES = 4 };  // how many
@@ -639,17 +652,20 @@ enum { GM_DATA_FIELDS = 4, GM_STATE_FIELDS = 28, GM_UPDATES = 4 };  // how many
 
 #ifndef __CUDACC_RTC__       // the host's, which launches kernels: NVRTC, which compiles these alone, passes over it
 static void update_missing_y(GmRun *run) { LAUNCH_MISSING(impute_y, run, DATA_y); }
+static void update_z_y(GmRun *run) { LAUNCH_ROWS_AND(draw_z_y, run, d->N, d->p, d->X, beta, rows_beta, scale_of_z_y); }
 
-static void update_z_y(GmRun *run) {
-    LAUNCH_ROWS_AND(draw_z_y, run, d->N, d->p, d->X, beta, rows_beta, scale_of_z_y);
-}
-
+//   NORMAL_DENSE and its like draw J^-1 h + L'^-1 noise, of the precision J = L L' and the shift h from the kernel before; noise is
+//   standard normal. `joint_`: the values of the block, before and after. NORMAL_DENSE(run, stream, name, n, J, h, x) draws x[n].
+//   NORMAL_ROWS(run, stream, name, r, n, D, h, R, t, M, x): x[n], J = D + R'R, with R't added to h, by the system M of its r < n rows.
+//   _SCALED: after the scale move of the kernel's comment. NORMAL_SPARSE(kernel, run, stream, name, k, h, x) draws x, joint normal number
+//   k, whose J and h the kernel lists.
 static void update_alpha_beta(GmRun *run) {
     if (LISTED(1)) {
         NORMAL_SPARSE_SCALED(list_rows_alpha_beta, run, VAR_alpha, "alpha", 1, shift_alpha_beta, joint_alpha_beta, scale_of_z_y);
     } else if (few_alpha(run)) {
         LAUNCH_TEAM(collect_rows_alpha_beta, run, d->p + d->N + (long)d->N * d->p);
-        NORMAL_ROWS_SCALED(run, VAR_alpha, "alpha", d->N, d->p + 1, diagonal_alpha_beta, shift_alpha_beta, rows_of_alpha_beta, target_alpha_beta, system_alpha_beta, joint_alpha_beta, scale_of_z_y);
+        NORMAL_ROWS_SCALED(run, VAR_alpha, "alpha", d->N, d->p + 1, diagonal_alpha_beta, shift_alpha_beta, rows_of_alpha_beta,
+                target_alpha_beta, system_alpha_beta, joint_alpha_beta, scale_of_z_y);
     } else {
         LAUNCH_TEAM(collect_alpha_beta, run, (long)(d->p + 1) * (d->p + 1) + d->p + d->N + (long)d->p * d->p);
         NORMAL_DENSE_SCALED(run, VAR_alpha, "alpha", d->p + 1, precision_alpha_beta, shift_alpha_beta, joint_alpha_beta, scale_of_z_y);
@@ -658,7 +674,7 @@ static void update_alpha_beta(GmRun *run) {
     if (run->auxiliaries) LAUNCH_TEAM(rescale_z_y, run, d->N);
 }
 
-// What each update draws, and the function that launches its kernels. The number is its selection: warm-up takes NUTS, WITH_GRADIENTS, or those WITHOUT.
+// What each update draws, and its function. The number is its selection, of which warm-up takes NUTS, WITH_GRADIENTS, or those WITHOUT.
 static const GmUpdate updates[] = {
     UPDATE("missing y", update_missing_y),
     UPDATE_WITHOUT_GRADIENTS("z_y", update_z_y, 1),
@@ -666,10 +682,11 @@ static const GmUpdate updates[] = {
     UPDATE_WITH_GRADIENTS("alpha, beta", update_alpha_beta_by_hmc, 1),
 };
 
+//   take_updates(run, u, n): n updates, from u on.
 static void sweep(GmRun *run) {
     if (ANY_MISSING(run)) take_updates(run, updates, 1);      // missing y
     take_updates(run, &updates[1], 3);
 }
 
-GM_MODEL("probit", "model.gm", MODEL_TABLES)      // what the runtime calls and reads; the tables define MODEL_TABLES
+GM_MODEL("probit", "model.gm", MODEL_TABLES)      // read by the runtime; the tables define MODEL_TABLES
 #endif

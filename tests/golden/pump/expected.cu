@@ -1,50 +1,20 @@
 // model.gm, compiled by gmc.
 //
 // One sweep updates, in this order, each given all else:
-//   y[i]      ~ poisson(t[i]*theta[i])  impute_y      model.gm:7, if values are missing
-//   b         ~ gamma(shape, rate)      draw_b        model.gm:10 *
-//   theta[i]  ~ gamma(shape, rate)      draw_theta    model.gm:11 *
-//   scale_b   ~ gig(order, psi, chi)    draw_scale_b  model.gm:10, a group move *
-// Where method selection prefers it, NUTS (Hoffman and Gelman 2014) takes the place of the updates marked *, which are then made in some sweeps only:
-//   (b, theta)  drawn jointly by Hamiltonian Monte Carlo  density_b_theta  model.gm:10
+//   y[i]      ~ poisson(t[i]*theta[i])  impute_y      line 7, if values are missing
+//   b         ~ gamma(shape, rate)      draw_b        line 10 *
+//   theta[i]  ~ gamma(shape, rate)      draw_theta    line 11 *
+//   scale_b   ~ gig(order, psi, chi)    draw_scale_b  line 10, a group move *
+// In place of the updates marked *, which are then made in some sweeps only, where method selection prefers NUTS (Hoffman and Gelman 2014):
+//   (b, theta)  drawn jointly by Hamiltonian Monte Carlo  density_b_theta  line 10
 //
-// In kernels `d` is the data, `s` the state of one chain, and `at` the place in the run, the key of its random numbers. Subscripts count
-// from 1 in comments, as in the model, and from 0 in the code. *s->x is a number, s->x[k] an element. Types: `wide` is double; `real` and
-// `solve` are, too, unless --precision makes them float on a GPU.
-// KERNEL: a thread for each element and chain. KERNEL_TEAM, KERNEL_ON_REQUEST, others: for each chain a team of threads, its lanes.
-// KERNEL_PRIOR is KERNEL_TEAM for the log prior, KERNEL_FORWARD is KERNEL_ONCE for draws without data, on the host. EACH (j, n): j from 0
-// to n - 1, shared out among threads. EACH_MISSING (j, DATA_y): places j of y, row by row, without a value. LANES (j, n): j from 0 to n -
-// 1, shared out among lanes. ALONG: so, then all lanes wait for each other. SUM_ALONG (j, n, &a): as ALONG, with all that lanes add to a;
-// then every lane has this sum in its a. ONE_LANE: by one, while the others wait. TEAM_BARRIER: all wait for each other. STORE(a, x): one
-// lane sets a to x. RESULT(x): x is what the kernel computes.
-// DRAW(y, k, LAW) draws y[k] from the law and stores it; TEAM_DRAW: by one lane. POWER_GAMMA(a, shape, rate), by which y[k]^a ~
-// gamma(shape, rate). POWER_GIG(a, order, psi, chi), by which y[k]^a is generalised inverse Gaussian. A group move changes several unknowns
-// at once by one number, drawn from its own law: by a factor, `scale_`, or an amount, `shift_`.
-// stream(at, VAR_y, k): the random numbers of y[k]; normal_mean_sd(&g, ...) and its like draw by those of g. VERIFY(x, ...) ends the run
-// with a message if x is not finite; so does FAULT. UNLESS_KEPT(VAR_y, k): unless the run keeps y[k] as it is; GIVEN(run, y): the run gives
-// or keeps all of y. times_log(n, l) is n*l; 0 if n or l is, even where the other is infinite, since 0*log(0) counts as 0. CHECKING: this
-// is a run by --check. RATIO(a, ...) is for such runs alone: a + ... is the log ratio, new value to old, that the joint density must have:
-// of the law's density, after a group move less the logs of its Jacobian and measure. NO_RATIO: none is checked. LAUNCH and its like run a
-// kernel for the chains of `run`, over so many terms. LAUNCH_SHARED: once, what all chains share. NUTS(run, density, stream, memory,
-// position, lp, gradient, report, ...) makes a transition of NUTS from `position`, in unconstrained coordinates, to its next draw, by
-// numbers of `stream` that no other update has. It calls `density` for lp and gradient at each point; `memory` to `report` are fields of
-// State. .coordinates, .room: how many numbers position and memory have; .alone: lp is known where a transition begins if no Gibbs updates
-// came between; GM_UNLESS_MISSING: and if no missing values are drawn; .marginal: auxiliaries are integrated out; .selection: the number of
-// its selection; .accept: the mean acceptance that the step size aims at; .depth: doublings of a trajectory at most; .jacobian: computes
-// the log Jacobian and its gradient; .standardised: the field that each effect's non-centring is written to. GM_FOR_DRAWS(f) makes gm_f,
-// which calls f for every chain. GM_LOG_PRIOR and its like are what a run may request. take_updates(run, u, n): n updates, from u on. Sums
-// over rows are expanded, (a - b)^2 = a^2 - 2 a b + b^2, into sums of data, `sum_` and `count_` of State, computed once. Work arrays of
-// NUTS: `position_`, the coordinates; `gradient_`, that of lp by them; `log_density_`, lp; `nuts_`, its memory; `moves_`, what the draws
-// report of its trajectories. `slope_x` is the derivative of lp by x, `current_x` is x. BY_COORDINATES, BY_UNKNOWNS: the places of lp with
-// the log Jacobian and without it.
-// Tables number fields of Data and State from 1; their columns are the structs of model.h: a field's .role is what it is to the draws,
-// .extent_of the fields that are its extents, .where the line of its declaration. A selection is a set of unknowns for which warm-up tries
-// both methods: .coupled, whether NUTS draws it where nothing is measured; .latents, auxiliaries that NUTS leaves as they are; .machine,
-// its memory. What else is in capitals is a macro of kernels.h, or of kernels_cpu.h for a CPU.
+// Above each kernel is what it computes, then what words mean that are neither C nor of the model, where they first stand. Those in
+// capitals are macros of kernels.h, which make one text a program for a CPU and for a GPU.
 #include "gm.h"
 
 // ---- part 1: the model ----
 
+//   Types: `wide` is double; `real` and `solve` are, too, unless --precision makes them float on a GPU.
 typedef struct Data {  // beside arrays: their extents
     long N;
     real *t;                                 // N
@@ -53,6 +23,8 @@ typedef struct Data {  // beside arrays: their extents
 
 enum { DATA_N = 1, DATA_t, DATA_y };  // fields of Data
 
+//   Of NUTS: position, its coordinates; gradient, the derivatives of lp, the log density, by them; log_density, lp; nuts, its memory;
+//   moves_, what the draws report of its trajectories.
 typedef struct State {  // of one chain; sizes of work arrays are in the tables
     int *y;                                  // responses, with missing values as they are drawn, N
     wide *b;                                 // unknowns
@@ -60,12 +32,15 @@ typedef struct State {  // of one chain; sizes of work arrays are in the tables
     wide *scale_b;                           // of group moves
     wide *log_lik_y;                         // for the draws, N
     int *y_rep;                              // for the draws, N
-    wide *lprior_b, *lprior_theta, *lprior_y; // terms of the log prior: of the unknown in its name; of a response, of its missing values
-    wide *sum_y;                             // sums
-    wide *position_b_theta, *gradient_b_theta, *log_density_b_theta, *nuts_b_theta, *moves_b; // work arrays
+    wide *lprior_b, *lprior_theta;           // terms of the log prior
+    wide *lprior_y;                          // the same of missing values: the host adds their log_lik_ up
+    wide *sum_y;                             // sums of data
+    wide *position, *gradient, *log_density, *nuts, *moves_b; // work arrays
 } State;
 
-enum { VAR_NONE, VAR_y, VAR_b, VAR_theta, VAR_scale_b, VAR_log_lik_y, VAR_y_rep };  // streams of random numbers, by the place in State
+enum {  // streams of random numbers, by the place in State
+    VAR_NONE, VAR_y, VAR_b, VAR_theta, VAR_scale_b, VAR_log_lik_y, VAR_y_rep
+};
 
 #define GM_HMC             // Hamiltonian Monte Carlo
 #include "kernels.h"
@@ -73,31 +48,37 @@ enum { VAR_NONE, VAR_y, VAR_b, VAR_theta, VAR_scale_b, VAR_log_lik_y, VAR_y_rep 
 // ---- part 2: the Gibbs updates ----
 
 // y[i] | rest ~ poisson(t[i]*theta[i])     if values are missing     model.gm:7
-KERNEL(impute_y) {
-    EACH_MISSING (i, DATA_y) {
+//   In kernels `d` is the data, `s` the state of one chain, and `at` the place in the run, the key of its random numbers. Subscripts count
+//   from 1 in comments, as in the model, and from 0 in the code. *s->x is a number, s->x[k] an element. stream(at, VAR_y, k): the random
+//   numbers of y[k]; normal_mean_sd(&g, ...) and its like draw by those of g.
+KERNEL(impute_y) {  // KERNEL: a thread for each element and chain
+    EACH_MISSING (i, DATA_y) {  // EACH_MISSING (j, DATA_y): places j of y, row by row, without a value
         Stream g = stream(at, VAR_y, i);
         const wide x = poisson(&g, d->t[i] * s->theta[i]);
-        if (!(x >= 0 && x <= 2147483647)) FAULT("y", i, "its draw is not a count of 32 bits");
-        NO_RATIO();
+        if (!(x >= 0 && x <= 2147483647)) FAULT("y", i, "its draw is not a count of 32 bits");  // FAULT(y, k, message) ends the run
+        NO_RATIO();  // NO_RATIO: none is checked
         s->y[i] = INTEGER_DRAWN(x);
     }
 }
 
 // b | rest ~ gamma(shape, rate)     model.gm:10
 //   shape = 1/10 + 9/5*N, rate = 1 + sum(i in 1:N, theta[i])
+//   KERNEL_TEAM: for each chain a team of threads, its lanes, all of which go through the body; local variables are each lane's own. LANES
+//   (j, n): j from 0 to n - 1, shared out among lanes. ALONG: so, then all lanes wait for each other. SUM_ALONG (j, n, &a): as ALONG, with
+//   all that lanes add to a; then every lane has this sum in its a. POWER_GAMMA(a, shape, rate): y[k]^a ~ gamma(shape, rate).
 KERNEL_TEAM(draw_b) {
     const wide shape = 1.8 * d->N + 0.1;
     wide rate = 1;
     SUM_ALONG (i, d->N, &rate) rate += s->theta[i];
-    TEAM_DRAW(b, 0, POWER_GAMMA(1, shape, rate));
+    TEAM_DRAW(b, 0, POWER_GAMMA(1, shape, rate));  // TEAM_DRAW(y, k, LAW): one lane draws y[k] from the law and stores it
 }
 
 // theta[i] | rest ~ gamma(shape, rate)     in parallel     model.gm:11
 //   shape = 9/5 + y[i], rate = b + t[i]
 KERNEL(draw_theta) {
-    EACH (i, d->N) {
+    EACH (i, d->N) {  // EACH (j, n): j from 0 to n - 1, shared out among threads
         const wide shape = s->y[i] + 1.8, rate = *s->b + d->t[i];
-        DRAW(theta, i, POWER_GAMMA(1, shape, rate));
+        DRAW(theta, i, POWER_GAMMA(1, shape, rate));  // DRAW(y, k, LAW) draws y[k] from the law and stores it
     }
 }
 
@@ -105,83 +86,86 @@ KERNEL(draw_theta) {
 //   order = sum(i in 1:N, y[i]) - 1/10, psi = 2*sum(i in 1:N, t[i]*theta[i]), chi = 2*b, then b = b/scale_b,  theta[i] = theta[i]*scale_b
 //   gig: its density is proportional to x^(order - 1)*exp(-(psi*x + chi/x)/2)
 //   powers of c = scale_b: c^(sum(i in 1:N, y[i]) + 0.9 - N) in the moved densities, c^(N - 1) the Jacobian (b c^-1, theta c^N),
-//       1/c from dc/c (the Haar measure, which rescaling c leaves as it is): c^(sum(i in 1:N, y[i]) - 1.1) is left
+//       1/c from dc/c (the Haar measure, invariant to rescaling): c^(sum(i in 1:N, y[i]) - 1.1) is left
 KERNEL_TEAM(draw_scale_b) {
     const wide order = *s->sum_y - 0.1;
     wide psi = 0;
     const wide chi = 2 * *s->b;
     SUM_ALONG (i, d->N, &psi) psi += 2 * d->t[i] * s->theta[i];
-    TEAM_DRAW(scale_b, 0, POWER_GIG(1, order, psi, chi));
+    TEAM_DRAW(scale_b, 0, POWER_GIG(1, order, psi, chi));  // POWER_GIG(a, order, psi, chi): y[k]^a ~ gig(order, psi, chi)
 }
 
-// The group move by scale_b is applied: its law, moved joint density * Jacobian * Haar measure, keeps the posterior (Liu and Sabatti 2000)
+// A group move (Liu and Sabatti 2000) by scale_b: its law, moved joint density * Jacobian * Haar measure, keeps the posterior
+//   times_log(n, l) is n*l, and 0 if n or l is, since 0*log(0) counts as 0. CHECKING: in runs by --check, which compare each update with
+//   the joint density. RATIO(a, ...): log q(new) - log q(old), q the law that was drawn from, plus a + ... has to be what the log joint
+//   density has risen by; after a group move a + ... is -log(Jacobian * measure).
 KERNEL_TEAM(move_b) {
-    ONE_LANE *s->b = *s->b / *s->scale_b;
+    ONE_LANE *s->b = *s->b / *s->scale_b;  // ONE_LANE: by one, while the others wait
     ALONG (i, d->N) s->theta[i] = *s->scale_b * s->theta[i];
     ONE_LANE if (CHECKING) RATIO(2 * log(*s->scale_b), -times_log(d->N, log(*s->scale_b)));
 }
 
 // ---- part 3: Hamiltonian Monte Carlo: log density and gradient ----
 
-// Unconstrained coordinates of (b, theta): (log(b), log(theta[i])). kept_coordinate(q, value at q, x,
-//     fresh) is q where x is that value still: a fresh coordinate would be rounded again
+// Unconstrained coordinates q of (b, theta): (log(b), log(theta[i])). kept_coordinate(q, value at q, x,
+//     fresh) is q if x is still the value at q, which rounding then does not change, else fresh
 KERNEL_TEAM(enter_b_theta) {
-    ONE_LANE s->position_b_theta[0] = kept_coordinate(s->position_b_theta[0], exp(s->position_b_theta[0]), *s->b, log(*s->b));
-    LANES (i, d->N) s->position_b_theta[i + 1] = kept_coordinate(s->position_b_theta[i + 1], exp(s->position_b_theta[i + 1]), s->theta[i], log(s->theta[i]));
+    ONE_LANE s->position[0] = kept_coordinate(s->position[0], exp(s->position[0]), *s->b, log(*s->b));
+    LANES (i, d->N) s->position[i + 1] = kept_coordinate(s->position[i + 1], exp(s->position[i + 1]), s->theta[i], log(s->theta[i]));
 }
 
 // b, theta at these coordinates
 KERNEL_TEAM(transform_b_theta) {
-    ONE_LANE *s->b = exp(s->position_b_theta[0]);
-    LANES (i, d->N) s->theta[i] = exp(s->position_b_theta[i + 1]);
+    ONE_LANE *s->b = exp(s->position[0]);
+    LANES (i, d->N) s->theta[i] = exp(s->position[i + 1]);
 }
 
 // (b, theta): drawn jointly by Hamiltonian Monte Carlo     model.gm:10
-//   a trial in warm-up compares it with their Gibbs updates; it is taken if the unknown that mixes worst has clearly more effective draws
-//       for the same work by it
+//   taken if, in a trial in warm-up, the unknown that mixes worst has clearly more effective draws for the same work by it
 //   the log density of b, theta, of which the code leaves out constants; that of their coordinates has the log Jacobian besides
 //   log density += -lgamma(1/10) - b - 9/10*log(b)
 //   log density += 9/5*log(b) + 4/5*log(theta[i]) - lgamma(9/5) - b*theta[i]   over i in 1:N
 //   log density += y[i]*(log(t[i]) + log(theta[i])) - t[i]*theta[i] - lgamma(1 + y[i])   over i in 1:N
 KERNEL_TEAM(density_b_theta) {
-    wide lp = 0, slope_b = 0;
-    LANES (e, d->N + 1) s->gradient_b_theta[e] = 0;
-    TEAM_BARRIER();
+    wide lp = 0, slope_b = 0;  // slope_x is the derivative of lp by x, current_x is x
+    LANES (e, d->N + 1) s->gradient[e] = 0;
+    TEAM_BARRIER();  // TEAM_BARRIER: all lanes wait for each other
     // b ~ gamma(1/10, 1)
-    lp += -*s->b - 0.9 * s->position_b_theta[0];
+    lp += -*s->b - 0.9 * s->position[0];
     slope_b += -0.9 / *s->b - 1;
     // theta[i] ~ gamma(9/5, b)
-    const wide current_log_b = s->position_b_theta[0], current_b = *s->b;
+    const wide current_log_b = s->position[0], current_b = *s->b;
     const wide inverse_b = 1 / current_b;
     SUM_ALONG (i, d->N, &lp, &slope_b) {
-        lp += 1.8 * current_log_b - current_b * s->theta[i] + 0.8 * s->position_b_theta[i + 1];
-        s->gradient_b_theta[1 + i] += 0.8 / s->theta[i] - current_b;
+        lp += 1.8 * current_log_b - current_b * s->theta[i] + 0.8 * s->position[i + 1];
+        s->gradient[1 + i] += 0.8 / s->theta[i] - current_b;
         slope_b += 1.8 * inverse_b - s->theta[i];
     }
     // y[i] ~ poisson(t[i]*theta[i])
     SUM_ALONG (i, d->N, &lp) {
-        lp += times_log(s->y[i], log((wide)d->t[i]) + s->position_b_theta[i + 1]) - d->t[i] * s->theta[i];
-        s->gradient_b_theta[1 + i] += ((s->y[i] == 0) ? 0 : s->y[i] / s->theta[i]) - d->t[i];
+        lp += times_log(s->y[i], log((wide)d->t[i]) + s->position[i + 1]) - d->t[i] * s->theta[i];
+        s->gradient[1 + i] += ((s->y[i] == 0) ? 0 : s->y[i] / s->theta[i]) - d->t[i];
     }
     ONE_LANE {
-        s->log_density_b_theta[BY_UNKNOWNS] = lp;
-        s->gradient_b_theta[0] += slope_b;
+        s->log_density[BY_UNKNOWNS] = lp;  // BY_COORDINATES, BY_UNKNOWNS: the places of lp with the log Jacobian and without it
+        s->gradient[0] += slope_b;
     }
-    // by the chain rule, from unknowns x to coordinates q: d lp/dq = d lp/dx * dx/dq + d log|dx/dq|/dq; lp gains log|dx/dq|
+    // from unknowns x to coordinates q: d lp/dq = d lp/dx * dx/dq + d log|dx/dq|/dq; lp gains log|dx/dq|
     SUM_ALONG (i, d->N, &lp) {
-        lp += s->position_b_theta[i + 1];
-        s->gradient_b_theta[i + 1] = s->theta[i] * s->gradient_b_theta[i + 1] + 1;
+        lp += s->position[i + 1];
+        s->gradient[i + 1] = s->theta[i] * s->gradient[i + 1] + 1;
     }
     lp += current_log_b;
-    ONE_LANE s->gradient_b_theta[0] = current_b * s->gradient_b_theta[0] + 1;
-    STORE(s->log_density_b_theta[BY_COORDINATES], lp);
+    ONE_LANE s->gradient[0] = current_b * s->gradient[0] + 1;
+    STORE(s->log_density[BY_COORDINATES], lp);  // STORE(a, x): one lane sets a to x
 }
 
 // ---- part 4: the log joint density, and what is computed for the draws ----
 
 // The pointwise log-likelihood, in runs that request it.
-KERNEL_ON_REQUEST(log_likelihood) {
-    LANES (i, d->N) s->log_lik_y[i] = times_log(s->y[i], log((wide)d->t[i]) + log(s->theta[i])) - d->t[i] * s->theta[i] - lgamma_positive((wide)((long)s->y[i] + 1));
+KERNEL_ON_REQUEST(log_likelihood) {  // KERNEL_ON_REQUEST: as KERNEL_TEAM, for runs that request it
+    LANES (i, d->N) s->log_lik_y[i] = times_log(s->y[i], log((wide)d->t[i]) + log(s->theta[i])) - d->t[i] * s->theta[i]
+            - lgamma_positive((wide)((long)s->y[i] + 1));
 }
 
 // Replicates of what is observed, in runs that request them.
@@ -204,8 +188,9 @@ KERNEL_TEAM(log_joint) {
     const wide log_b = log(*s->b);
     SUM_ALONG (i, d->N, &lp) lp += 1.8 * log_b + 0.8 * log(s->theta[i]) - *s->b * s->theta[i] + 0.07108387291437215 /* -lgamma(9/5) */;
     // y[i] ~ poisson(t[i]*theta[i])
-    SUM_ALONG (i, d->N, &lp) lp += times_log(s->y[i], log((wide)d->t[i]) + log(s->theta[i])) - d->t[i] * s->theta[i] - lgamma_positive((wide)((long)s->y[i] + 1));
-    RESULT(lp);
+    SUM_ALONG (i, d->N, &lp) lp += times_log(s->y[i], log((wide)d->t[i]) + log(s->theta[i])) - d->t[i] * s->theta[i]
+            - lgamma_positive((wide)((long)s->y[i] + 1));
+    RESULT(lp);  // RESULT(x): x is what the kernel computes
 }
 
 // ---- part 5: checks and sums of data, launches, tables for the runtime ----
@@ -221,7 +206,7 @@ KERNEL_TEAM(check_data) {
 KERNEL_TEAM(sums_of_responses) {
     // sum_y = sum of y[i] over i; serves the conditional of scale_b
     ONE_LANE *s->sum_y = 0;
-    wide total_y = 0; SUM_ALONG (i, d->N, &total_y) total_y += s->y[i];
+    SUM_OF (total_y, i, d->N) += s->y[i];  // SUM_OF (a, j, n) += x: declares a, the sum of x over j, the same in every lane
     ONE_LANE *s->sum_y += total_y;
 }
 
@@ -233,35 +218,36 @@ KERNEL_TEAM(before_scale_b) {
 // The log Jacobian and its gradient: what the log density of the coordinates has besides that of b, theta
 KERNEL_TEAM(jacobian_b_theta) {
     wide lp = 0;
-    LANES (e, d->N + 1) s->gradient_b_theta[e] = 0;
+    LANES (e, d->N + 1) s->gradient[e] = 0;
     TEAM_BARRIER();
-    // by the chain rule, from unknowns x to coordinates q: d lp/dq = d lp/dx * dx/dq + d log|dx/dq|/dq; lp gains log|dx/dq|
+    // from unknowns x to coordinates q: d lp/dq = d lp/dx * dx/dq + d log|dx/dq|/dq; lp gains log|dx/dq|
     SUM_ALONG (i, d->N, &lp) {
-        lp += s->position_b_theta[i + 1];
-        s->gradient_b_theta[i + 1] = s->theta[i] * s->gradient_b_theta[i + 1] + 1;
+        lp += s->position[i + 1];
+        s->gradient[i + 1] = s->theta[i] * s->gradient[i + 1] + 1;
     }
-    lp += s->position_b_theta[0];
-    ONE_LANE s->gradient_b_theta[0] = *s->b * s->gradient_b_theta[0] + 1;
-    STORE(s->log_density_b_theta[BY_COORDINATES], lp);
+    lp += s->position[0];
+    ONE_LANE s->gradient[0] = *s->b * s->gradient[0] + 1;
+    STORE(s->log_density[BY_COORDINATES], lp);
 }
 
 // The log prior, one term for each unknown, in runs that request it.
-KERNEL_PRIOR(log_prior) {
+KERNEL_PRIOR(log_prior) {  // KERNEL_PRIOR: as KERNEL_TEAM, for the log prior
     ONE_LANE *s->lprior_b = -*s->b - 0.9 * log(*s->b) - 2.2527126517342055 /* lgamma(1/10) */;
     wide total_lprior_theta = 0;
     const wide log_b = log(*s->b);
-    SUM_ALONG (i, d->N, &total_lprior_theta) total_lprior_theta += 1.8 * log_b + 0.8 * log(s->theta[i]) - *s->b * s->theta[i] + 0.07108387291437215 /* -lgamma(9/5) */;
+    SUM_ALONG (i, d->N, &total_lprior_theta) total_lprior_theta += 1.8 * log_b + 0.8 * log(s->theta[i]) - *s->b * s->theta[i]
+            + 0.07108387291437215 /* -lgamma(9/5) */;
     ONE_LANE *s->lprior_theta = total_lprior_theta;
 }
 
 #ifndef __CUDACC_RTC__       // the host's: NVRTC, which compiles kernels alone, passes over it
 
 // b from the law of its own statement
-KERNEL_FORWARD(forward_b) {
-    UNLESS_KEPT(VAR_b, 0) {
+KERNEL_FORWARD(forward_b) {  // KERNEL_FORWARD: a thread for each chain, on the host, for draws without data
+    UNLESS_KEPT(VAR_b, 0) {  // UNLESS_KEPT(VAR_y, k): unless the run keeps y[k] as it is; GIVEN(run, y): the run gives or keeps all of y
         Stream g = stream(at, VAR_b, 0);
         const wide x = gamma_shape_rate(&g, 0.1, 1);
-        VERIFY(x, "b", 0);
+        VERIFY(x, "b", 0);  // VERIFY(x, ...) ends the run with a message if x is not finite
         *s->b = x;
     }
 }
@@ -291,6 +277,7 @@ KERNEL_FORWARD(forward_y) {
     }
 }
 
+//   LAUNCH(kernel, run, n) and its like run a kernel for all chains of `run`, with threads for n elements or terms.
 static void density_of_b_theta(GmRun *run) {
     LAUNCH_TEAM(transform_b_theta, run, d->N);
     LAUNCH_TEAM(density_b_theta, run, d->N);
@@ -300,10 +287,19 @@ static void jacobian_of_b_theta(GmRun *run) {
     LAUNCH_TEAM(jacobian_b_theta, run, d->N);
 }
 
+//   NUTS(run, density, stream, memory, position, lp, gradient, report, ...) makes a transition of NUTS from `position`, in unconstrained
+//   coordinates, to its next draw, by numbers of `stream` that no other update has. It calls `density` for lp and gradient at each point;
+//   `memory` to `report` are fields of State. .coordinates: how many numbers the position has; .room: the memory, 48 numbers a coordinate
+//   (positions, momenta and gradients of points in a trajectory, and estimates of variances) and 256 besides (the step size, what it is
+//   adapted by, the place in a tree); .alone: lp is known where a transition begins if no Gibbs updates came between; GM_UNLESS_MISSING:
+//   and if no missing values are drawn; .marginal: auxiliaries are integrated out; .selection: the number of its selection; .accept: the
+//   mean acceptance that the step size aims at; .depth: doublings of a trajectory at most; .jacobian: computes the log Jacobian and its
+//   gradient; .standardised: the field that warm-up writes each effect's non-centring to.
 static void update_b_theta_by_hmc(GmRun *run) {
     LAUNCH_TEAM(enter_b_theta, run, d->N);
-    NUTS(run, density_of_b_theta, VAR_b, nuts_b_theta, position_b_theta, log_density_b_theta, gradient_b_theta, moves_b,
-         .name = "b, theta", .coordinates = d->N + 1, .room = 48 * d->N + 304, .alone = GM_UNLESS_MISSING, .selection = 1, .accept = 0.8, .depth = 10, .jacobian = jacobian_of_b_theta);
+    NUTS(run, density_of_b_theta, VAR_b, nuts, position, log_density, gradient, moves_b, .name = "b, theta", .coordinates = d->N + 1,
+            .room = 48 * d->N + 304, .alone = GM_UNLESS_MISSING, .selection = 1, .accept = 0.8, .depth = 10,
+            .jacobian = jacobian_of_b_theta);
     LAUNCH_TEAM(transform_b_theta, run, d->N);
 }
 
@@ -313,7 +309,7 @@ static void refresh(GmRun *run) {
 }
 
 static void setup(GmRun *run) {
-    LAUNCH_SHARED(check_data, run, d->N);
+    LAUNCH_SHARED(check_data, run, d->N);  // LAUNCH_SHARED: once, what all chains share
     refresh(run);
 }
 
@@ -329,7 +325,7 @@ static void derive(GmRun *run) {
     }
 }
 
-GM_FOR_DRAWS(derive)
+GM_FOR_DRAWS(derive)  // GM_FOR_DRAWS(f) makes gm_f, which calls f for every chain. GM_LOG_PRIOR and its like are what a run may request
 
 static void joint(GmRun *run) {
     LAUNCH_TEAM(log_joint, run, d->N);
@@ -344,34 +340,44 @@ static void forward(GmRun *run) {
 
 enum {  // fields of State
     STATE_y = 1, STATE_b, STATE_theta, STATE_scale_b, STATE_log_lik_y, STATE_y_rep, STATE_lprior_b, STATE_lprior_theta,
-    STATE_lprior_y, STATE_sum_y, STATE_position_b_theta, STATE_gradient_b_theta, STATE_log_density_b_theta,
-    STATE_nuts_b_theta, STATE_moves_b
+    STATE_lprior_y, STATE_sum_y, STATE_position, STATE_gradient, STATE_log_density, STATE_nuts, STATE_moves_b
 };
 
+//   Tables number fields of Data and State from 1; their columns are the structs of model.h: a field's .role is what it is to the draws,
+//   .extent_of the fields that are its extents, .where the line of its declaration.
 static const GmField data_fields[] = {
     {.name = "N", .type = GM_INT, .role = GM_DATA, .offset = offsetof(Data, N), BOUNDED(0, INFINITY), .where = "model.gm:5",
      .declared = "int<lower=0> N"},
-    {.name = "t", .type = GM_REAL, .role = GM_DATA, .rank = 1, .offset = offsetof(Data, t), .finite = 1, BOUNDED(0, INFINITY), .where = "model.gm:6",
+    {.name = "t", .type = GM_REAL, .role = GM_DATA, .rank = 1, .offset = offsetof(Data, t), .finite = 1, BOUNDED(0, INFINITY),
+            .where = "model.gm:6",
      .declared = "real<lower=0> t[N]", .extent_of = {DATA_N}},
-    {.name = "y", .type = GM_INT, .role = GM_DATA, .rank = 1, .offset = offsetof(Data, y), .may_miss = 1, .may_be_left_out = 1, .imputed_field = STATE_y, BOUNDED(0, INFINITY), .where = "model.gm:7",
+    {.name = "y", .type = GM_INT, .role = GM_DATA, .rank = 1, .offset = offsetof(Data, y), .may_miss = 1, .may_be_left_out = 1,
+            .imputed_field = STATE_y, BOUNDED(0, INFINITY), .where = "model.gm:7",
      .declared = "int<lower=0> y[N]", .extent_of = {DATA_N}},
 };
 
 static const GmField state_fields[] = {
-    {.name = "y", .type = GM_INT, .role = GM_IMPUTED, .rank = 1, .offset = offsetof(State, y), BOUNDED(0, INFINITY), .where = "model.gm:7", .extent_of = {DATA_N}},
+    {.name = "y", .type = GM_INT, .role = GM_IMPUTED, .rank = 1, .offset = offsetof(State, y), BOUNDED(0, INFINITY), .where = "model.gm:7",
+            .extent_of = {DATA_N}},
     {.name = "b", .type = GM_WIDE, .role = GM_PARAMETER, .offset = offsetof(State, b), BOUNDED(0, INFINITY), .where = "model.gm:10"},
-    {.name = "theta", .type = GM_WIDE, .role = GM_PARAMETER, .rank = 1, .offset = offsetof(State, theta), BOUNDED(0, INFINITY), .where = "model.gm:11", .extent_of = {DATA_N}},
+    {.name = "theta", .type = GM_WIDE, .role = GM_PARAMETER, .rank = 1, .offset = offsetof(State, theta), BOUNDED(0, INFINITY),
+            .where = "model.gm:11", .extent_of = {DATA_N}},
     {.name = "scale_b", .type = GM_WIDE, .role = GM_SUM, .offset = offsetof(State, scale_b), BOUNDED(0, INFINITY), .where = "model.gm:10"},
-    {.name = "log_lik_y", .type = GM_WIDE, .role = GM_PREDICTED, .rank = 1, .offset = offsetof(State, log_lik_y), .on_request = GM_LOG_LIK, .where = "model.gm:14", .extent_of = {DATA_N}},
-    {.name = "y_rep", .type = GM_INT, .role = GM_PREDICTED, .rank = 1, .offset = offsetof(State, y_rep), .on_request = GM_REPLICATES, .where = "model.gm:14", .extent_of = {DATA_N}},
-    {.name = "lprior_b", .type = GM_WIDE, .role = GM_PREDICTED, .offset = offsetof(State, lprior_b), .on_request = GM_LOG_PRIOR, .where = "model.gm:10"},
-    {.name = "lprior_theta", .type = GM_WIDE, .role = GM_PREDICTED, .offset = offsetof(State, lprior_theta), .on_request = GM_LOG_PRIOR, .where = "model.gm:11"},
-    {.name = "lprior_y", .type = GM_WIDE, .role = GM_PREDICTED, .offset = offsetof(State, lprior_y), .on_request = GM_LOG_PRIOR, .where = "model.gm:14"},
+    {.name = "log_lik_y", .type = GM_WIDE, .role = GM_PREDICTED, .rank = 1, .offset = offsetof(State, log_lik_y), .on_request = GM_LOG_LIK,
+            .where = "model.gm:14", .extent_of = {DATA_N}},
+    {.name = "y_rep", .type = GM_INT, .role = GM_PREDICTED, .rank = 1, .offset = offsetof(State, y_rep), .on_request = GM_REPLICATES,
+            .where = "model.gm:14", .extent_of = {DATA_N}},
+    {.name = "lprior_b", .type = GM_WIDE, .role = GM_PREDICTED, .offset = offsetof(State, lprior_b), .on_request = GM_LOG_PRIOR,
+            .where = "model.gm:10"},
+    {.name = "lprior_theta", .type = GM_WIDE, .role = GM_PREDICTED, .offset = offsetof(State, lprior_theta), .on_request = GM_LOG_PRIOR,
+            .where = "model.gm:11"},
+    {.name = "lprior_y", .type = GM_WIDE, .role = GM_PREDICTED, .offset = offsetof(State, lprior_y), .on_request = GM_LOG_PRIOR,
+            .where = "model.gm:14"},
     {.name = "sum_y", .type = GM_WIDE, .role = GM_SUM, .offset = offsetof(State, sum_y), .shared = 2},
-    {.name = "position_b_theta", .type = GM_WIDE, .role = GM_SUM, .rank = 1, .offset = offsetof(State, position_b_theta)},
-    {.name = "gradient_b_theta", .type = GM_WIDE, .role = GM_SUM, .rank = 1, .offset = offsetof(State, gradient_b_theta)},
-    {.name = "log_density_b_theta", .type = GM_WIDE, .role = GM_SUM, .rank = 1, .offset = offsetof(State, log_density_b_theta)},
-    {.name = "nuts_b_theta", .type = GM_WIDE, .role = GM_SUM, .rank = 1, .offset = offsetof(State, nuts_b_theta)},
+    {.name = "position", .type = GM_WIDE, .role = GM_SUM, .rank = 1, .offset = offsetof(State, position)},
+    {.name = "gradient", .type = GM_WIDE, .role = GM_SUM, .rank = 1, .offset = offsetof(State, gradient)},
+    {.name = "log_density", .type = GM_WIDE, .role = GM_SUM, .rank = 1, .offset = offsetof(State, log_density)},
+    {.name = "nuts", .type = GM_WIDE, .role = GM_SUM, .rank = 1, .offset = offsetof(State, nuts)},
     {.name = "moves_b", .type = GM_WIDE, .role = GM_DIAGNOSTIC, .rank = 1, .offset = offsetof(State, moves_b)},
 };
 
@@ -392,13 +398,13 @@ static void state_shape(int field, const void *data, GmShape *shape) {
     case STATE_y: case STATE_theta: case STATE_log_lik_y: case STATE_y_rep:
         shape->dim[0] = d->N;
         break;
-    case STATE_position_b_theta: case STATE_gradient_b_theta:
+    case STATE_position: case STATE_gradient:
         shape->dim[0] = d->N + 1;
         break;
-    case STATE_log_density_b_theta:
+    case STATE_log_density:
         shape->dim[0] = 2;
         break;
-    case STATE_nuts_b_theta:
+    case STATE_nuts:
         shape->dim[0] = 48 * d->N + 304;
         break;
     case STATE_moves_b:
@@ -461,8 +467,11 @@ static void cost_1(const void *data, double *cost) {
 
 static const int fields_1[] = {STATE_b, STATE_theta, 0}, latents_1[] = {0};
 
+//   A selection is a set of unknowns for which warm-up tries both methods: .coupled, whether NUTS draws it where nothing is measured;
+//   .latents, auxiliaries that NUTS leaves as they are; .machine, its memory.
 static const GmSelection selections[] = {
-    {.name = "b, theta", .coupled = 0, .fields = fields_1, .diagnostics = STATE_moves_b, .machine = STATE_nuts_b_theta, .latents = latents_1, .cost = cost_1},
+    {.name = "b, theta", .coupled = 0, .fields = fields_1, .diagnostics = STATE_moves_b, .machine = STATE_nuts, .latents = latents_1,
+            .cost = cost_1},
 };
 
 enum { GM_DATA_FIELDS = 3, GM_STATE_FIELDS = 15, GM_UPDATES = 5 };  // how many
@@ -487,7 +496,7 @@ static void update_scale_b(GmRun *run) {
     LAUNCH_TEAM(move_b, run, d->N);
 }
 
-// What each update draws, and the function that launches its kernels. The number is its selection: warm-up takes NUTS, WITH_GRADIENTS, or those WITHOUT.
+// What each update draws, and its function. The number is its selection, of which warm-up takes NUTS, WITH_GRADIENTS, or those WITHOUT.
 static const GmUpdate updates[] = {
     UPDATE("missing y", update_missing_y),
     UPDATE_WITHOUT_GRADIENTS("b", update_b, 1),
@@ -496,11 +505,12 @@ static const GmUpdate updates[] = {
     UPDATE_WITH_GRADIENTS("b, theta", update_b_theta_by_hmc, 1),
 };
 
+//   take_updates(run, u, n): n updates, from u on.
 static void sweep(GmRun *run) {
     if (ANY_MISSING(run)) take_updates(run, updates, 1);      // missing y
     if (ANY_MISSING(run)) LAUNCH_TEAM(sums_of_responses, run, d->N);
     take_updates(run, &updates[1], 4);
 }
 
-GM_MODEL("pump", "model.gm", MODEL_TABLES)      // what the runtime calls and reads; the tables define MODEL_TABLES
+GM_MODEL("pump", "model.gm", MODEL_TABLES)      // read by the runtime; the tables define MODEL_TABLES
 #endif
