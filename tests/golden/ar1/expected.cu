@@ -515,15 +515,15 @@ static const GmStatistic statistics[] = {
 static void cost_1(const void *data, double *cost) {
     const Data *const d = (const Data *)data;
     (void)d;
-    cost[0] = 402;
+    cost[0] = 376;
     cost[1] = 1477;
-    cost[2] = 530;
-    cost[3] = 3782;
-    cost[4] = 0.0245361;
+    cost[2] = 504;
+    cost[3] = 3756;
+    cost[4] = 0.0229492;
     cost[5] = 6767;
     cost[6] = 0.0917489;
-    cost[7] = 4244;
-    cost[8] = 0.0347486;
+    cost[7] = 4218;
+    cost[8] = 0.0331617;
 }
 
 static const int fields_1[] = {STATE_phi, STATE_s2, 0}, latents_1[] = {0};

@@ -612,13 +612,13 @@ static const GmStatistic statistics[] = {
 static void cost_1(const void *data, double *cost) {
     const Data *const d = (const Data *)data;
     (void)d;
-    cost[0] = (334 + 79.8 * (double)d->N + 31.4 * (double)d->p + 0.32 * (double)d->N * (double)d->p + 0.4 * (double)d->p * (double)d->p
+    cost[0] = (334 + 65.8 * (double)d->N + 31.4 * (double)d->p + 0.32 * (double)d->N * (double)d->p + 0.4 * (double)d->p * (double)d->p
             + 1.6 * (double)d->p * (double)d->p * (double)(long)(d->p <= 12)
             + 0.05 * (1 + (double)d->p) * (1 + (double)d->p) * (1 + (double)d->p) + 4000 * (double)(long)(12 <= d->p));
     cost[1] = (1420 + 40.4 * (double)d->p);
     cost[2] = (464 + 24.8 * (double)d->N + 9.8 * (double)d->p + 0.32 * (double)d->N * (double)d->p);
-    cost[3] = (6841 + 45 * (double)d->p + 40 * pow(fmax((double)d->N, 1), 0.333333));
-    cost[4] = (0.0203857 + 0.00667061 * (double)d->N + 0.0027165 * (double)d->p + 0.000419531 * (double)d->N * (double)d->p
+    cost[3] = (6827 + 45 * (double)d->p + 40 * pow(fmax((double)d->N, 1), 0.333333));
+    cost[4] = (0.0203857 + 0.00581611 * (double)d->N + 0.0027165 * (double)d->p + 0.000419531 * (double)d->N * (double)d->p
             + 0.000424414 * (double)d->p * (double)d->p + 9.76563e-05 * (double)d->p * (double)d->p * (double)(long)(d->p <= 12)
             + 3.05176e-06 * (1 + (double)d->p) * (1 + (double)d->p) * (1 + (double)d->p) + 0.244141 * (double)(long)(12 <= d->p));
     cost[5] = 6752;
@@ -626,7 +626,7 @@ static void cost_1(const void *data, double *cost) {
     cost[7] = (7549 + 40 * pow(fmax((double)d->N, 1), 0.333333) + 40 * pow(fmax((double)d->p, 1), 0.333333));
     cost[8] = (0.0291203 + 0.00251367 * (double)d->N + 0.00219814 * (double)d->p + 0.000819531 * (double)d->N * (double)d->p);
     if (gm_rows_listed(1)) {
-        cost[0] = (242 + 80 * (double)d->N + 0.4 * (double)d->p + 0.32 * (double)d->N * (double)d->p) + 0.6 * gm_sparse_time(1);
+        cost[0] = (242 + 66 * (double)d->N + 0.4 * (double)d->p + 0.32 * (double)d->N * (double)d->p) + 0.6 * gm_sparse_time(1);
     }
 }
 

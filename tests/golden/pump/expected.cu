@@ -456,13 +456,13 @@ static void cost_1(const void *data, double *cost) {
     (void)d;
     cost[0] = (659 + 164.6 * (double)d->N);
     cost[1] = (1437 + 48.5 * (double)d->N);
-    cost[2] = (302 + 37 * (double)d->N);
+    cost[2] = (302 + 22.3 * (double)d->N);
     cost[3] = (5990 + 80 * pow(fmax((double)d->N, 1), 0.333333));
     cost[4] = (0.0402222 + 0.0122464 * (double)d->N);
     cost[5] = 6786;
     cost[6] = (0.0889075 + 0.00496021 * (double)d->N);
-    cost[7] = (4691 + 120 * pow(fmax((double)d->N, 1), 0.333333));
-    cost[8] = (0.0200326 + 0.0084583 * (double)d->N);
+    cost[7] = (4677 + 120 * pow(fmax((double)d->N, 1), 0.333333));
+    cost[8] = (0.0200326 + 0.00756108 * (double)d->N);
 }
 
 static const int fields_1[] = {STATE_b, STATE_theta, 0}, latents_1[] = {0};
