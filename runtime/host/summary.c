@@ -195,7 +195,42 @@ static double energy_ratio(const GmDraws *d, int chain, long column)
     return ratio;
 }
 
-// What NUTS reports of its transitions.
+// How the draws were made whose diagnostics begin at column k: as they show themselves. NUTS doubles; HMC of many leapfrog steps does not.
+typedef enum { BY_NUTS, BY_HMC, BY_HMC_OF_GIVEN_STEP } ByMoves;
+
+static ByMoves by_moves(const GmDraws *d, long k)
+{
+    bool doubled = false, varies = false, apart = false;
+    double steps = 0, size = 0, most = 0;
+    for (int c = 0; c < d->chains; c++)
+        for (long i = 0; i < d->kept; i++) {
+            const double n = number_at(d, c, i, k + GM_HMC_LEAPS), step = number_at(d, c, i, k + GM_HMC_STEP);
+            const bool whole = number_at(d, c, i, k + GM_HMC_DIVERGENT) == 0;  // else it may have ended early
+            doubled |= number_at(d, c, i, k + GM_HMC_DEPTH) > 0;
+            varies |= whole && steps > 0 && n != steps;
+            apart |= size > 0 && step != size;
+            most = n > most ? n : most;
+            if (whole) steps = n;
+            size = step;
+        }
+    if (doubled || most < 2) return BY_NUTS;
+    return varies || apart || d->chains < 2 ? BY_HMC : BY_HMC_OF_GIVEN_STEP;
+}
+
+static void print_divergent(FILE *to, ByMoves by, bool chosen, bool between)
+{
+    if (between)
+        fprintf(to, "Gibbs sweeps in between still reach these regions, so estimates are not necessarily biased: see R-hat and tail "
+                    "effective sample sizes, or run with --method gibbs.\n");
+    else
+        fprintf(to, "Regions of high curvature are not explored, and estimates may be biased. %s, or another parameterisation.\n",
+                by == BY_HMC_OF_GIVEN_STEP ? "Give hmc a smaller step in the infer block"
+                : by == BY_HMC             ? "Use a smaller step size (--adapt-delta 0.99, or a smaller step where the model gives one)"
+                : chosen                   ? "Use --method gibbs or both, a smaller step size (--adapt-delta 0.99)"
+                                           : "Use a smaller step size (--adapt-delta 0.99)");
+}
+
+// What NUTS and HMC report of their transitions.
 static void print_move_warnings(FILE *to, const GmDraws *d, const GmModel *model)
 {
     for (long k = 0; k < d->n_columns; k++) {
@@ -215,16 +250,10 @@ static void print_move_warnings(FILE *to, const GmDraws *d, const GmModel *model
         bool between = false;
         const char *chosen = gm_trials_of_moves(d->selected, d->column[k].field, &between);
         if (divergent > 0) {
-            fprintf(to, "Warning: %ld of %ld NUTS transitions (%.*g %%) of %s were divergent. ", divergent, all,
+            const ByMoves by = by_moves(d, k);
+            fprintf(to, "Warning: %ld of %ld %s transitions (%.*g %%) of %s were divergent. ", divergent, all, by == BY_NUTS ? "NUTS" : "HMC",
                     gm_percent_digits(divergent, all), 100 * (double)divergent / (double)all, chosen ? chosen : of);
-            if (between)
-                fprintf(to, "Gibbs sweeps in between still reach these regions, so estimates are not necessarily biased: see R-hat "
-                            "and tail effective sample sizes, or run with --method gibbs.\n");
-            else
-                fprintf(to,
-                        "Regions of high curvature are not explored, and estimates may be biased. %s smaller step size (--adapt-delta "
-                        "0.99), or another parameterisation.\n",
-                        chosen ? "Use --method gibbs or both, a" : "Use a");
+            print_divergent(to, by, chosen != NULL, between);
         }
         if (deepest > 0)
             fprintf(to,
