@@ -251,8 +251,9 @@ static void print_move_warnings(FILE *to, const GmDraws *d, const GmModel *model
         const char *chosen = gm_trials_of_moves(d->selected, d->column[k].field, &between);
         if (divergent > 0) {
             const ByMoves by = by_moves(d, k);
-            fprintf(to, "Warning: %ld of %ld %s transitions (%.*g %%) of %s were divergent. ", divergent, all, by == BY_NUTS ? "NUTS" : "HMC",
-                    gm_percent_digits(divergent, all), 100 * (double)divergent / (double)all, chosen ? chosen : of);
+            fprintf(to, "Warning: %ld of %ld %s transitions (%.*g %%) of %s were divergent. ", divergent, all,
+                    by == BY_NUTS ? "NUTS" : "HMC", gm_percent_digits(divergent, all), 100 * (double)divergent / (double)all,
+                    chosen ? chosen : of);
             print_divergent(to, by, chosen != NULL, between);
         }
         if (deepest > 0)
