@@ -73,7 +73,8 @@ def divergences():
     """Steps of 1 where scales fall to exp(-5) diverge with certainty: what is advised is what the program can do."""
     path = os.path.join(work, "funnel")
     with open(path + ".gm", "w") as f:
-        f.write("prior { t ~ normal(0, 3); for (i in 1:9) z[i] ~ normal(0, exp(t / 2)); }\ninfer { (t, z) by hmc(steps = 20, step = 1.0); }\n")
+        f.write("prior { t ~ normal(0, 3); for (i in 1:9) z[i] ~ normal(0, exp(t / 2)); }\n"
+                "infer { (t, z) by hmc(steps = 20, step = 1.0); }\n")
     subprocess.run([gmc, "-q", "--no-device", path + ".gm", "-o", path], check=True)
     said = subprocess.run([path, "--seed", "1", "-q"], capture_output=True, text=True).stdout
     warned = [line for line in said.splitlines() if "were divergent" in line]
