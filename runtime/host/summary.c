@@ -423,6 +423,18 @@ static void print_few(FILE *to, double bound, double samples, char *label, const
     free(label);
 }
 
+// Quantities without a mean. Where unknowns have one, only what is computed of them has not: first is one of these.
+static void print_not_finite(FILE *to, long broken, long quantities, char *first)
+{
+    fprintf(to, "Warning: %ld of %ld quantities have draws that are not finite", broken, quantities);
+    if (first)
+        fprintf(to, " (the first: %s). All others are finite: what is computed of unknowns left its domain, as the square root or the log of a "
+                    "negative number does.\n",
+                first);
+    else fprintf(to, "; the posterior may be improper, or a scale of the model far too large.\n");
+    free(first);
+}
+
 // What the numbers mean for the user, in words. Bounds as V recommends: R-hat below 1.01, both effective sizes above 100 per chain. true: a
 // quantity is beyond one of them. ordered: those whose diagnostics are those of components in order.
 static bool print_warnings(FILE *to, const GmDraws *d, const GmModel *model, const GmMemory *m, const GmOptions *o, const GmSummary *all,
@@ -430,7 +442,7 @@ static bool print_warnings(FILE *to, const GmDraws *d, const GmModel *model, con
 {
     static const char in_order[] = " with components in order";
     const double rhat_bound = 1.01, ess_bound = 100.0 * d->chains;
-    long unmixed = 0, short_of = 0, worst_rhat = 0, worst_ess = 0, broken = 0;
+    long unmixed = 0, short_of = 0, worst_rhat = 0, worst_ess = 0, broken = 0, computed = 0, first = -1;
     long quantities = 0;
     while (worst_ess < d->n_summarised - 1 && gm_draws_diagnostic(d, model, worst_ess)) worst_rhat = ++worst_ess;
     for (long k = 0; k < d->n_summarised; k++) {
@@ -439,17 +451,17 @@ static bool print_warnings(FILE *to, const GmDraws *d, const GmModel *model, con
         const GmSummary *s = &all[k];
         const double ess = s->ess_bulk < s->ess_tail ? s->ess_bulk : s->ess_tail;
         const double least = all[worst_ess].ess_bulk < all[worst_ess].ess_tail ? all[worst_ess].ess_bulk : all[worst_ess].ess_tail;
-        broken += isnan(s->mean) && !(d->column[k].field >= 0 && model->state[d->column[k].field].partial && always_missing(d, k));
+        const GmField *of = d->column[k].field >= 0 ? &model->state[d->column[k].field] : NULL;
+        const bool no_mean = isnan(s->mean) && !(of && of->partial && always_missing(d, k));
+        broken += no_mean;
+        computed += no_mean && of && (of->role == GM_DERIVED || of->role == GM_PREDICTED);
+        if (no_mean && first < 0) first = k;
         unmixed += s->rhat > rhat_bound;
         short_of += ess < ess_bound;
         if (s->rhat > all[worst_rhat].rhat || isnan(all[worst_rhat].rhat)) worst_rhat = k;
         if (ess < least || isnan(least)) worst_ess = k;
     }
-    if (broken > 0)
-        fprintf(to,
-                "Warning: %ld of %ld quantities have draws that are not finite; the posterior may be improper, or a scale of the model far "
-                "too large.\n",
-                broken, quantities);
+    if (broken > 0) print_not_finite(to, broken, quantities, computed == broken ? gm_column_label(d, model, m, first, '[') : NULL);
     if (d->kept < 8) {
         fprintf(to, "Fewer than 8 draws per chain: no diagnostics.\n");
         return false;

@@ -66,7 +66,18 @@ def main():
     for wrong in ("50,5", "5,5", "101", "-1", "", "5,", "x"):
         run(["--quantiles", wrong], 2)
     divergences()
+    out_of_domain()
     return failures() > 0
+
+
+def out_of_domain():
+    """A root of a negative number is no improper posterior."""
+    path = os.path.join(work, "root")
+    with open(path + ".gm", "w") as f: f.write("prior { m ~ normal(0, 1); }\npredict { q = sqrt(m); r = log(m); }\n")
+    subprocess.run([gmc, "-q", "--no-device", path + ".gm", "-o", path], check=True)
+    said = subprocess.run([path, "--seed", "1", "-q"], capture_output=True, text=True).stdout
+    check("2 of 4 quantities have draws that are not finite (the first: q). All others are finite" in said and "improper" not in said,
+          "what is computed left its domain", said)
 
 
 def divergences():
