@@ -428,8 +428,9 @@ static void print_not_finite(FILE *to, long broken, long quantities, char *first
 {
     fprintf(to, "Warning: %ld of %ld quantities have draws that are not finite", broken, quantities);
     if (first)
-        fprintf(to, " (the first: %s). All others are finite: what is computed of unknowns left its domain, as the square root or the log of a "
-                    "negative number does.\n",
+        fprintf(to,
+                " (the first: %s). All others are finite: what is computed of unknowns left its domain, as the square root or the log of "
+                "a negative number does.\n",
                 first);
     else fprintf(to, "; the posterior may be improper, or a scale of the model far too large.\n");
     free(first);
