@@ -51,7 +51,13 @@ static char *imputing(const GmField *f, const GmShape *s)
                       : s->upper < INT32_MAX && s->lower == 1 ? "categorical(w_%s)"
                                                               : "poisson(r_%s)";
     char *name = gm_format(f->rank == 2 ? "%s[j]" : "%s", f->name), *right = gm_format(law, name, name);
-    char *text = gm_format(": `%s%s ~ %s;` there, with priors, draws them", f->name, f->rank == 2 ? "[i, j]" : "", right);
+    char *level = gm_copy_text("");
+    if (gm_takes_levels(f)) {
+        free(level);
+        level = gm_format("; a level that is called NA is named by --levels %s=A,NA,...", f->name);
+    }
+    char *text = gm_format(": `%s%s ~ %s;` there, with priors, draws them%s", f->name, f->rank == 2 ? "[i, j]" : "", right, level);
+    free(level);
     free(right);
     free(name);
     return text;

@@ -270,7 +270,9 @@ bool gm_json_read(GmValues *values, const char *path)
     json_t *root = json_load_callback(filtered, &filter, JSON_REJECT_DUPLICATES, &error);
     fclose(file);
     if (!root) {
-        gm_error("%s:%d:%d: %s%s", path, error.line, error.column, error.text, hint_for(error.text));
+        const bool nul = strstr(error.text, "JSON_ALLOW_NUL");
+        gm_error("%s:%d:%d: %s%s", path, error.line, error.column, nul ? "\\u0000 stands in a text, which may not hold it" : error.text,
+                 hint_for(error.text));
         return false;
     }
     bool good = json_is_object(root);

@@ -474,6 +474,44 @@ static void collect(GmLevels *l, const GmModel *m, const GmValues *values)
     free(all);
 }
 
+// The code point at *at, which goes on behind it. Names are UTF-8; other bytes are taken one by one.
+static unsigned code_point(const char **at)
+{
+    const unsigned char *s = (const unsigned char *)*at;
+    const int more = s[0] >= 0xf0 ? 3 : s[0] >= 0xe0 ? 2 : s[0] >= 0xc0 ? 1 : 0;
+    unsigned c = more ? s[0] & (0x3f >> more) : s[0];
+    int k = 1;
+    for (; k <= more && (s[k] & 0xc0) == 0x80; k++) c = c << 6 | (s[k] & 0x3f);
+    *at += k;
+    return c;
+}
+
+static bool is_accent(unsigned c) { return c >= 0x300 && c <= 0x36f; }
+
+// Whether two names may look alike: a letter with accents behind it stands in one where the other has one letter for both, as Unicode
+// has for most. Which letter is not looked up.
+static bool may_look_alike(const char *a, const char *b)
+{
+    bool apart = false;
+    while (*a && *b) {
+        const unsigned x = code_point(&a), y = code_point(&b);
+        bool accents[2] = {false, false};
+        for (const char *next = a; *next && is_accent(code_point(&next)); a = next) accents[0] = true;
+        for (const char *next = b; *next && is_accent(code_point(&next)); b = next) accents[1] = true;
+        if (x == y && accents[0] == accents[1]) continue;
+        if (accents[0] == accents[1] || (accents[0] ? y : x) < 0xc0) return false;
+        apart = true;
+    }
+    return apart && !*a && !*b;
+}
+
+static bool has_accent(const char *name)
+{
+    while (*name)
+        if (is_accent(code_point(&name))) return true;
+    return false;
+}
+
 // Names become codes. false after a message: one is none of the levels.
 static bool code(GmValue *v, const GmLevels *l, const char *whose)
 {
@@ -487,8 +525,13 @@ static bool code(GmValue *v, const GmLevels *l, const char *whose)
     for (long i = 0; i < size; i++) {
         if (code[i] == GM_MISSING_INT) continue;
         if (code[i] == absent + 1) {
+            const char *is = v->names->name[absent];
             char *name = gm_element_name(v->name, v->rank, v->dim, i);
-            gm_error("%s: %s = \"%s\" is none of the %ld levels %s", v->source, name, v->names->name[absent], l->n, whose);
+            long like = 0;
+            while (like < l->n && !may_look_alike(is, l->name[like])) like++;
+            gm_error("%s: %s = \"%s\" is none of the %ld levels %s%s%s%s", v->source, name, is, l->n, whose, like < l->n ? "; \"" : "",
+                     like < l->n ? l->name[like] : "",
+                     like < l->n ? "\" there may be the same name in another way (Unicode: a letter and an accent, or one letter)" : "");
             free(name);
             break;
         }
@@ -552,44 +595,6 @@ static bool count(const GmLevels *l, const GmModel *m, GmValues *values)
     return true;
 }
 
-// The code point at *at, which goes on behind it. Names are UTF-8; other bytes are taken one by one.
-static unsigned code_point(const char **at)
-{
-    const unsigned char *s = (const unsigned char *)*at;
-    const int more = s[0] >= 0xf0 ? 3 : s[0] >= 0xe0 ? 2 : s[0] >= 0xc0 ? 1 : 0;
-    unsigned c = more ? s[0] & (0x3f >> more) : s[0];
-    int k = 1;
-    for (; k <= more && (s[k] & 0xc0) == 0x80; k++) c = c << 6 | (s[k] & 0x3f);
-    *at += k;
-    return c;
-}
-
-static bool is_accent(unsigned c) { return c >= 0x300 && c <= 0x36f; }
-
-// Whether two names may look alike: a letter with accents behind it stands in one where the other has one letter for both, as Unicode
-// has for most. Which letter is not looked up.
-static bool may_look_alike(const char *a, const char *b)
-{
-    bool apart = false;
-    while (*a && *b) {
-        const unsigned x = code_point(&a), y = code_point(&b);
-        bool accents[2] = {false, false};
-        for (const char *next = a; *next && is_accent(code_point(&next)); a = next) accents[0] = true;
-        for (const char *next = b; *next && is_accent(code_point(&next)); b = next) accents[1] = true;
-        if (x == y && accents[0] == accents[1]) continue;
-        if (accents[0] == accents[1] || (accents[0] ? y : x) < 0xc0) return false;
-        apart = true;
-    }
-    return apart && !*a && !*b;
-}
-
-static bool has_accent(const char *name)
-{
-    while (*name)
-        if (is_accent(code_point(&name))) return true;
-    return false;
-}
-
 static const double MOST_PAIRS = 4e6;  // that are compared, in some tenths of a second
 
 // Names that are written in two ways are two levels, which is seldom meant. Of more pairs nothing is said.
@@ -641,6 +646,7 @@ bool gm_levels_settle(GmLevelSets *sets, const GmModel *m, GmValues *values, con
             l->given = true;
             copy_names(l, from->name, from->n);
             if (others->grows) add_new(l, m, values);
+            if (l->n > from->n) say_alike(l);
         }
     } else if (!take_given(sets, m)) return false;
     for (int f = 0; f < m->n_data; f++) {

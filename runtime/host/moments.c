@@ -53,11 +53,12 @@ static bool all_there(const GmModel *model, const GmOptions *o)
         const GmField *found = NULL;
         for (int f = 0; f < model->n_state; f++)
             if (strlen(model->state[f].name) == n && strncmp(model->state[f].name, at, n) == 0) found = &model->state[f];
-        const char *why = n == 0                             ? "a name is missing"
-                          : !found || !has_moments(found)    ? "the model has no such quantity"
-                          : found->on_request & ~o->requests ? "it is there with --log-lik, --log-prior or --predict only"
-                          : found->partial                   ? "some of its elements do not exist"
-                                                             : NULL;
+        const char *why = n == 0                               ? "a name is missing"
+                          : found && found->role == GM_IMPUTED ? "it is data; draws of its missing values are stored by --params all"
+                          : !found || !has_moments(found)      ? "the model has no such quantity"
+                          : found->on_request & ~o->requests   ? "it is there with --log-lik, --log-prior or --predict only"
+                          : found->partial                     ? "some of its elements do not exist"
+                                                               : NULL;
         if (why) {
             gm_error("--moments: `%.*s`: %s", (int)n, at, why);
             return false;

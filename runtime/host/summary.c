@@ -195,17 +195,55 @@ static double energy_ratio(const GmDraws *d, int chain, long column)
     return ratio;
 }
 
-// Divergent transitions of an update. A domain that they left is no fault of its step size, and the law of the draws is right there.
-static void warn_of_divergent(FILE *to, const GmDraws *d, const GmModel *model, const GmRun *run, int field, long divergent, const char *of)
+// How the draws were made whose diagnostics begin at column k: as they show themselves. NUTS doubles; HMC of many leapfrog steps does not.
+typedef enum { BY_NUTS, BY_HMC, BY_HMC_OF_GIVEN_STEP } ByMoves;
+
+static ByMoves by_moves(const GmDraws *d, long k)
 {
+    bool doubled = false, varies = false, apart = false;
+    double steps = 0, size = 0, most = 0;
+    for (int c = 0; c < d->chains; c++)
+        for (long i = 0; i < d->kept; i++) {
+            const double n = number_at(d, c, i, k + GM_HMC_LEAPS), step = number_at(d, c, i, k + GM_HMC_STEP);
+            const bool whole = number_at(d, c, i, k + GM_HMC_DIVERGENT) == 0;  // else it may have ended early
+            doubled |= number_at(d, c, i, k + GM_HMC_DEPTH) > 0;
+            varies |= whole && steps > 0 && n != steps;
+            apart |= size > 0 && step != size;
+            most = n > most ? n : most;
+            if (whole) steps = n;
+            size = step;
+        }
+    if (doubled || most < 2) return BY_NUTS;
+    return varies || apart || d->chains < 2 ? BY_HMC : BY_HMC_OF_GIVEN_STEP;
+}
+
+static void advise_against_divergent(FILE *to, ByMoves by, bool chosen, bool between)
+{
+    if (between)
+        fprintf(to, "Gibbs sweeps in between still reach these regions, so estimates are not necessarily biased: see R-hat and tail "
+                    "effective sample sizes, or run with --method gibbs.\n");
+    else
+        fprintf(to, "Regions of high curvature are not explored, and estimates may be biased. %s, or another parameterisation.\n",
+                by == BY_HMC_OF_GIVEN_STEP ? "Give hmc a smaller step in the infer block"
+                : by == BY_HMC             ? "Use a smaller step size (--adapt-delta 0.99, or a smaller step where the model gives one)"
+                : chosen                   ? "Use --method gibbs or both, a smaller step size (--adapt-delta 0.99)"
+                                           : "Use a smaller step size (--adapt-delta 0.99)");
+}
+
+// Divergent transitions of the update whose diagnostics begin at column k. A domain that they left is no fault of its step size, and the law
+// of the draws is right there.
+static void warn_of_divergent(FILE *to, const GmDraws *d, const GmModel *model, const GmRun *run, long k, long divergent, const char *of)
+{
+    const int field = d->column[k].field;
     const long all = d->chains * d->kept;
+    const ByMoves by = by_moves(d, k);
     bool between = false;
     int line = 0;
     const char *chosen = gm_trials_of_moves(d->selected, field, &between);
     const long left = run ? gm_transitions_left(model, run, field, &line) / d->options->thin : 0;
     const long most = left < divergent ? left : divergent;
-    fprintf(to, "Warning: %ld of %ld NUTS transitions (%.*g %%) of %s were divergent. ", divergent, all, gm_percent_digits(divergent, all),
-            100 * (double)divergent / (double)all, chosen ? chosen : of);
+    fprintf(to, "Warning: %ld of %ld %s transitions (%.*g %%) of %s were divergent. ", divergent, all, by == BY_NUTS ? "NUTS" : "HMC",
+            gm_percent_digits(divergent, all), 100 * (double)divergent / (double)all, chosen ? chosen : of);
     if (most > 0) {
         if (most == divergent) fprintf(to, "They");
         else fprintf(to, "%ld of these", most);
@@ -215,17 +253,10 @@ static void warn_of_divergent(FILE *to, const GmDraws *d, const GmModel *model, 
     if (most > 0 && most == divergent)
         fprintf(to, "But the ends of the domain are reached slowly: see R-hat and tail effective sample sizes%s.\n",
                 chosen ? ", or run with --method gibbs" : "");
-    else if (between)
-        fprintf(to, "Gibbs sweeps in between still reach these regions, so estimates are not necessarily biased: see R-hat and tail "
-                    "effective sample sizes, or run with --method gibbs.\n");
-    else
-        fprintf(to,
-                "Regions of high curvature are not explored, and estimates may be biased. %s smaller step size (--adapt-delta 0.99), or "
-                "another parameterisation.\n",
-                chosen ? "Use --method gibbs or both, a" : "Use a");
+    else advise_against_divergent(to, by, chosen != NULL, between);
 }
 
-// What NUTS reports of its transitions.
+// What NUTS and HMC report of their transitions.
 static void print_move_warnings(FILE *to, const GmDraws *d, const GmModel *model, const GmRun *run)
 {
     for (long k = 0; k < d->n_columns; k++) {
@@ -244,7 +275,7 @@ static void print_move_warnings(FILE *to, const GmDraws *d, const GmModel *model
         const long all = d->chains * d->kept;
         bool between = false;
         const char *chosen = gm_trials_of_moves(d->selected, d->column[k].field, &between);
-        if (divergent > 0) warn_of_divergent(to, d, model, run, d->column[k].field, divergent, of);
+        if (divergent > 0) warn_of_divergent(to, d, model, run, k, divergent, of);
         if (deepest > 0)
             fprintf(to,
                     "Warning: %ld of %ld NUTS transitions (%.*g %%) of %s reached the maximum tree depth: they are slow, not wrong; "
@@ -412,6 +443,19 @@ static void print_few(FILE *to, double bound, double samples, char *label, const
     free(label);
 }
 
+// Quantities without a mean. Where unknowns have one, only what is computed of them has not: first is one of these.
+static void print_not_finite(FILE *to, long broken, long quantities, char *first)
+{
+    fprintf(to, "Warning: %ld of %ld quantities have draws that are not finite", broken, quantities);
+    if (first)
+        fprintf(to,
+                " (the first: %s). All others are finite: what is computed of unknowns left its domain, as the square root or the log of "
+                "a negative number does.\n",
+                first);
+    else fprintf(to, "; the posterior may be improper, or a scale of the model far too large.\n");
+    free(first);
+}
+
 // What the numbers mean for the user, in words. Bounds as V recommends: R-hat below 1.01, both effective sizes above 100 per chain. true: a
 // quantity is beyond one of them. ordered: those whose diagnostics are those of components in order.
 static bool print_warnings(FILE *to, const GmDraws *d, const GmModel *model, const GmMemory *m, const GmOptions *o, const GmSummary *all,
@@ -419,7 +463,7 @@ static bool print_warnings(FILE *to, const GmDraws *d, const GmModel *model, con
 {
     static const char in_order[] = " with components in order";
     const double rhat_bound = 1.01, ess_bound = 100.0 * d->chains;
-    long unmixed = 0, short_of = 0, worst_rhat = 0, worst_ess = 0, broken = 0;
+    long unmixed = 0, short_of = 0, worst_rhat = 0, worst_ess = 0, broken = 0, computed = 0, first = -1;
     long quantities = 0;
     while (worst_ess < d->n_summarised - 1 && gm_draws_diagnostic(d, model, worst_ess)) worst_rhat = ++worst_ess;
     for (long k = 0; k < d->n_summarised; k++) {
@@ -428,17 +472,17 @@ static bool print_warnings(FILE *to, const GmDraws *d, const GmModel *model, con
         const GmSummary *s = &all[k];
         const double ess = s->ess_bulk < s->ess_tail ? s->ess_bulk : s->ess_tail;
         const double least = all[worst_ess].ess_bulk < all[worst_ess].ess_tail ? all[worst_ess].ess_bulk : all[worst_ess].ess_tail;
-        broken += isnan(s->mean) && !(d->column[k].field >= 0 && model->state[d->column[k].field].partial && always_missing(d, k));
+        const GmField *of = d->column[k].field >= 0 ? &model->state[d->column[k].field] : NULL;
+        const bool no_mean = isnan(s->mean) && !(of && of->partial && always_missing(d, k));
+        broken += no_mean;
+        computed += no_mean && of && (of->role == GM_DERIVED || of->role == GM_PREDICTED);
+        if (no_mean && first < 0) first = k;
         unmixed += s->rhat > rhat_bound;
         short_of += ess < ess_bound;
         if (s->rhat > all[worst_rhat].rhat || isnan(all[worst_rhat].rhat)) worst_rhat = k;
         if (ess < least || isnan(least)) worst_ess = k;
     }
-    if (broken > 0)
-        fprintf(to,
-                "Warning: %ld of %ld quantities have draws that are not finite; the posterior may be improper, or a scale of the model far "
-                "too large.\n",
-                broken, quantities);
+    if (broken > 0) print_not_finite(to, broken, quantities, computed == broken ? gm_column_label(d, model, m, first, '[') : NULL);
     if (d->kept < 8) {
         fprintf(to, "Fewer than 8 draws per chain: no diagnostics.\n");
         return false;

@@ -225,4 +225,19 @@ for one, other in ALIKE + APART:
     status, _, said = fit(radon, write("alike.csv", table(["county", "x", "y"], [(one, 1, 1), (other, 2, 2), (one, 3, 1), (other, 0, 1)])))
     named = any("%s and %s are two levels" % pair in said for pair in ((one, other), (other, one)))
     check(status == 0 and ("may be one name" in said) == alike == named, "one name, or two: %s and %s," % (ascii(one), ascii(other)), said)
+# So are levels of new data: the fit has one of the two ways, as one letter.
+one, other = ALIKE[0]
+rows = write("fitted.csv", table(["county", "x", "y"], [(one, 1, 1), ("b", 2, 2), (one, 3, 1), ("b", 0, 1)]))
+subprocess.run([radon, rows, "-o", "fitted", "--overwrite", "-q", "--no-summary", "--params", "all"], check=True)
+for name, alike in ((other, True), ("c", False)):
+    write("later.csv", table(["county", "x"], [(name, 1)]))
+    for more, status in (([], 2), (["--new-levels", "draw"], 0)):
+        done = subprocess.run([radon, "predict", "fitted", "--new", "later.csv", "-o", "later", "--overwrite", *more],
+                              capture_output=True, text=True)
+        words = "may be the same name in another way" if status else "may be one name"
+        check(done.returncode == status and (words in done.stderr) == alike, "a level of new data: %s" % ascii(name), done.stderr)
+refused("a level called NA", "a level that is called NA is named by --levels county=A,NA,...", radon,
+        write("bad.csv", table(["county", "x", "y"], [("a", 1, 1), ("NA", 2, 1)])))
+refused("a text with a NUL", "\\u0000 stands in a text, which may not hold it", radon,
+        write("bad.json", '{"county": ["a\\u0000b", "c"], "x": [1, 2], "y": [1, 2]}'))
 sys.exit(failures() > 0)

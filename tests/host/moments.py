@@ -60,7 +60,8 @@ names = set(by_chain("few"))
 check("mu" not in names and "s" in names and not any(n.startswith(("z.", "log_lik_y")) for n in names),
       "what has moments is not stored", names)
 check("moments of 1640 draws" in done.stdout.decode() and "27 more of z" in done.stdout.decode(), "the first ones are printed", done)
-for wanted, words in (("nothing", "no such quantity"), ("y_rep", "--predict only"), ("y", "no such quantity")):
+for wanted, words in (("nothing", "no such quantity"), ("y_rep", "--predict only"),
+                      ("y", "draws of its missing values are stored by --params all")):
     done = fit("d.csv", "--moments", wanted, "-q")
     check(done.returncode == 2 and words in done.stderr.decode(), "--moments " + wanted, done)
 done = fit("map", "d.csv", "--moments", "z", "-q")

@@ -65,7 +65,32 @@ def main():
     run(["--summary", "xml"], 2)
     for wrong in ("50,5", "5,5", "101", "-1", "", "5,", "x"):
         run(["--quantiles", wrong], 2)
+    divergences()
+    out_of_domain()
     return failures() > 0
+
+
+def out_of_domain():
+    """A root of a negative number is no improper posterior."""
+    path = os.path.join(work, "root")
+    with open(path + ".gm", "w") as f: f.write("prior { m ~ normal(0, 1); }\npredict { q = sqrt(m); r = log(m); }\n")
+    subprocess.run([gmc, "-q", "--no-device", path + ".gm", "-o", path], check=True)
+    said = subprocess.run([path, "--seed", "1", "-q"], capture_output=True, text=True).stdout
+    check("2 of 4 quantities have draws that are not finite (the first: q). All others are finite" in said and "improper" not in said,
+          "what is computed left its domain", said)
+
+
+def divergences():
+    """Steps of 1 where scales fall to exp(-5) diverge with certainty: what is advised is what the program can do."""
+    path = os.path.join(work, "funnel")
+    with open(path + ".gm", "w") as f:
+        f.write("prior { t ~ normal(0, 3); for (i in 1:9) z[i] ~ normal(0, exp(t / 2)); }\n"
+                "infer { (t, z) by hmc(steps = 20, step = 1.0); }\n")
+    subprocess.run([gmc, "-q", "--no-device", path + ".gm", "-o", path], check=True)
+    said = subprocess.run([path, "--seed", "1", "-q"], capture_output=True, text=True).stdout
+    warned = [line for line in said.splitlines() if "were divergent" in line]
+    check(len(warned) == 1 and "HMC transitions" in warned[0] and "Give hmc a smaller step in the infer block" in warned[0] and
+          "adapt-delta" not in warned[0], "divergent transitions of HMC", said)
 
 
 sys.exit(main())
