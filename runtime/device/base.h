@@ -100,8 +100,8 @@ typedef GM_SOLVE_PRECISION solve;  // precision matrices and shifts of joint nor
 #define GM_TINY         2.2250738585072014e-308  // smallest positive normal double: positive draws never fall below it
 #define GM_HUGE         1.7976931348623157e308   // largest double: positive draws never exceed it
 #define GM_LEAST \
-    1e-300  // draws of powers of gamma variables stay between these two, so that squares of what has them for a variance or a precision are
-            // numbers
+    1e-300  // draws of powers of gamma variables stay between these two, so that squares of what has them for a variance or a precision,
+            // and ratios to a scale, are numbers
 #define GM_MOST 1e300
 #define GM_LEAST_DIAGONAL \
     (4 * GM_TINY)  // a Cholesky factor of a correlation matrix has more on its diagonal, so that 1 divided by it is a number

@@ -99,7 +99,9 @@ DEVICE_CALL double power_gig_natural_truncated(Stream *g, double k, double p, do
     }
     const double log_lo = lo > 0 ? k * log(lo) : -INFINITY, log_hi = hi < INFINITY ? k * log(hi) : INFINITY;
     const double x = exp(log_power_draw(g, (p + 1) / k, -a, -b, log_lo, log_hi) / k);
-    return clamp(x, lo > GM_TINY ? lo : GM_TINY, hi < GM_HUGE ? hi : GM_HUGE);
+    // a density asks powers of their ratio to a scale
+    const double least = k == 1 || hi < GM_LEAST ? GM_TINY : GM_LEAST, most = k == 1 || lo > GM_MOST ? GM_HUGE : GM_MOST;
+    return clamp(x, lo > least ? lo : least, hi < most ? hi : most);
 }
 
 // x^a exp(b x^k) on [lo, hi].

@@ -6,7 +6,8 @@
 //   method      inversion, with expm1 and log1p where a plain formula would cancel; sums of simple draws for skew_normal and
 //               exp_mod_normal; von Mises: Best and Fisher 1979, its normal limit beyond kappa = 1e6 (relative error of the
 //               variance 1 / (2 kappa)), uniform below 1e-8
-//   accuracy    rounding unless said above; positive draws stay within [2.2e-308, 1.8e308]; angles lie in (-pi, pi]
+//   accuracy    rounding unless said above; positive draws stay within [2.2e-308, 1.8e308], those whose density has a power of their ratio
+//               to a scale within [1e-300, 1e300]; angles lie in (-pi, pi]
 //   test        tests/runtime/continuous.c
 #ifndef GM_OTHERS_H
 #define GM_OTHERS_H
@@ -26,17 +27,17 @@ DEVICE_CALL double logistic(Stream *g, double mu, double sigma) { return mu + si
 
 DEVICE_CALL double loglogistic(Stream *g, double alpha, double beta)
 {
-    return clamp(alpha * exp(logit(uniform_open(g)) / beta), GM_TINY, GM_HUGE);
+    return clamp(alpha * exp(logit(uniform_open(g)) / beta), GM_LEAST, GM_MOST);
 }
 
 DEVICE_CALL double weibull(Stream *g, double shape, double scale)
 {
-    return clamp(scale * exp(log(exponential_standard(g)) / shape), GM_TINY, GM_HUGE);
+    return clamp(scale * exp(log(exponential_standard(g)) / shape), GM_LEAST, GM_MOST);
 }
 
 DEVICE_CALL double frechet(Stream *g, double alpha, double sigma)
 {
-    return clamp(sigma * exp(-log(exponential_standard(g)) / alpha), GM_TINY, GM_HUGE);
+    return clamp(sigma * exp(-log(exponential_standard(g)) / alpha), GM_LEAST, GM_MOST);
 }
 
 DEVICE_CALL double rayleigh(Stream *g, double sigma) { return clamp(sigma * sqrt(2 * exponential_standard(g)), GM_TINY, GM_HUGE); }

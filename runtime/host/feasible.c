@@ -65,6 +65,7 @@ typedef struct Search {
     Stream random;
 } Search;
 
+static const double NEAR = 1, FAR = 20;                        // how far a start may be moved, in units of 1 + |start|
 static const uint64_t SEARCH_SWEEP = ((uint64_t)1 << 36) - 2;  // a stream that neither sweeps nor initial values use
 
 #define GROW(array, size, n)                                           \
@@ -787,6 +788,60 @@ static bool search_chain(Search *s)
     return false;
 }
 
+// ---- nearer to the random start ----
+//
+// Decisions in order leave it to the last unknown to make good what the others lack: of a + X[i] * b > 0 with small X[i] a coefficient that
+// started at 0.5 became 600, and chains took their warm-up to come back. Such a start is looked for once more, one element at a time from
+// the random start, and the nearer one is taken. Then each number goes back to where it was if no factor is 0 there, or as far as it can:
+// half as far inside what is possible as its random start lies outside.
+
+// In units of 1 + |start|.
+static double moved_by(const Search *s, long e)
+{
+    if (!s->free[e] || whole(s, e)) return 0;
+    return fabs(s->box.lo[s->field[e]][e - s->base[s->field[e]]] - s->start[e]) / (1 + fabs(s->start[e]));
+}
+
+static double farthest(const Search *s)
+{
+    double most = 0;
+    for (long e = 0; e < s->n_elements; e++) most = fmax(most, moved_by(s, e));
+    return most;
+}
+
+static void draw_back(Search *s, long e)
+{
+    enum { HALVINGS = 30 };
+    const double found = *low(s, e), start = s->start[e];
+    double inside = found, outside = start;
+    if (zeros_at(s, e, start) == 0) return;
+    for (int k = 0; k < HALVINGS && fabs(inside - outside) > 1e-6 * fabs(outside - start); k++) {
+        const double x = outside + 0.5 * (inside - outside);
+        if (zeros_at(s, e, x) == 0) inside = x;
+        else outside = x;
+    }
+    const double x = inside + 0.5 * (inside - start), y = fabs(x - start) < fabs(found - start) ? x : found;
+    if (zeros_at(s, e, y) > 0 && zeros_at(s, e, inside) > 0) *low(s, e) = *high(s, e) = found;
+}
+
+static void draw_all_back(Search *s)
+{
+    s->work = 0;
+    for (long e = 0; e < s->n_elements && s->work < s->budget; e++)
+        if (moved_by(s, e) > NEAR) draw_back(s, e);
+}
+
+static void come_nearer(Search *s)
+{
+    const double found = farthest(s);
+    double *at = found > FAR ? gm_alloc((size_t)s->n_elements + 1, sizeof *at) : NULL;
+    for (long e = 0; at && e < s->n_elements; e++) at[e] = *low(s, e);
+    if (at && !(fewer_zeros(s) && farthest(s) < found))
+        for (long e = 0; e < s->n_elements; e++) *low(s, e) = *high(s, e) = at[e];
+    free(at);
+    draw_all_back(s);
+}
+
 // ---- in words ----
 
 // "binomial(y[j, t] | n[j], p) at j = 2, t = 1 (model.gm:4) is 0 where n[2] = 3", with the indices and the ranges in the box.
@@ -910,6 +965,7 @@ bool gm_feasible(const GmModel *model, GmMemory *m, const GmData *d, const GmRun
             s.base = gm_alloc((size_t)model->n_state, sizeof *s.base);
             search_open(&s, given);
             good = search_chain(&s);
+            if (good) come_nearer(&s);
             if (good) write_start(&s);
         }
         char *words = good ? NULL : culprit(&s);

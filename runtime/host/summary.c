@@ -330,7 +330,7 @@ static void print_reach_warnings(FILE *to, const GmDraws *d, const GmModel *mode
         if ((of->role != GM_PARAMETER && of->role != GM_LATENT) || of->type == GM_INT) continue;
         far = 0;
         for (int c = 0; c < d->chains; c++)
-            for (long i = 0; i < d->kept; i++) far += fabs(number_at(d, c, i, k)) > 1e300;
+            for (long i = 0; i < d->kept; i++) far += fabs(number_at(d, c, i, k)) >= GM_MOST;
         if (far == 0) continue;
         char *label = gm_column_label(d, model, m, k, '[');
         fprintf(
