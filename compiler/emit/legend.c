@@ -18,6 +18,7 @@ _Static_assert(NUTS_VECTORS_ROOM == 48 && NUTS_HEADER_ROOM == 256, "what is said
 // No words: what the text is asked about besides.
 #define EXPANDED    "sums of squares, expanded"
 #define GROUP_MOVES "group moves"
+#define STREAMS     "streams"  // of a page: a program lists them
 
 // What is in the language of kernels.h, in the order in which a reader meets it. A row is written where one of its words
 // occurs, and a new paragraph of a page begins at "\n".
@@ -97,9 +98,6 @@ static const struct Meaning {
      "shifts k, and E couples them with x."},
     {{"NORMAL_SPARSE", "NORMAL_SPARSE_SCALED"},
      "NORMAL_SPARSE(kernel, run, stream, name, k, h, x) draws x, joint normal number k, whose J and h the kernel lists."},
-    {{"SCALES"},
-     "Within SCALES, whose density has x integrated out, they draw nothing: they add (h - J x)'J^-1 (h - J x)/2 - log|J|/2 to that of the "
-     "kernel before."},
     {{"KERNEL_TERMS"}, "KERNEL_TERMS(name, k): a team's kernel that lists J and h of the joint normal with the number k."},
     {{"EACH_TERM"}, "EACH_TERM (i, n): as LANES, for entries of a sparse J."},
     {{"SPARSE_ADD"}, "SPARSE_ADD(j, k, x) adds x to J[j, k] and J[k, j]; where j = k that is 2 x."},
@@ -108,6 +106,7 @@ static const struct Meaning {
     {{"ROW"}, "ROW(name, k): for row k."},
     {{"row_weight_and"}, "row_weight_and(w, t): weight w, and t is added to a total."},
     {{"GM_MODEL", "stream", "VERIFY", "times_log", "CHECKING", "FAULT_AT", "UNLESS_KEPT", "LAUNCH", "LAUNCH_TEAM", "LAUNCH_ONCE"}, "\n"},
+    {{STREAMS}, "VAR_x: the number of x, which names its stream of random numbers."},
     {{"stream"}, "stream(at, VAR_y, k): the random numbers of y[k]; normal_mean_sd(&g, ...) and its like draw by those of g."},
     {{"VERIFY"}, "VERIFY(x, ...) ends the run with a message if x is not finite."},
     {{"FAULT"}, "FAULT(y, k, message) ends the run."},
@@ -132,7 +131,7 @@ static const struct Meaning {
     {{"NUTS"},
      "NUTS(run, density, stream, memory, position, lp, gradient, report, ...) makes a transition of NUTS from `position`, in unconstrained "
      "coordinates, to its next draw, by numbers of `stream` that no other update has. It calls `density` for lp and gradient at each "
-     "point; `memory` to `report` are fields of State."},
+     "point; `memory` to `report`, what the draws say of the trajectory, are fields of State."},
     {{"NUTS"},
      ".coordinates: how many numbers the position has; .room: the memory, 48 numbers a coordinate (positions, momenta and gradients of "
      "points in a trajectory, and estimates of variances) and 256 besides (the step size, what it is adapted by, the place in a tree); "
@@ -148,7 +147,7 @@ static const struct Meaning {
     {{"SCALES"},
      "SCALES(run, density, stream, widths, proposed, selection, k, sweep, trial, {name, field, lower, upper, n}, ...) slice samples each "
      "by "
-     "the density; widths: of slices; proposed: 1 for a proposal; k: the sparse joint normal; sweep_of_, trial_of_: multiply-adds of a "
+     "the density; widths: of slices; proposed: 1 for a proposal; k: the sparse joint normal; `sweep_of_`, `trial_of_`: multiply-adds of a "
      "sweep and of one trial, by which a run decides how often."},
     {{EXPANDED},
      "Here a sum of squares over rows is expanded, (a - b)^2 = a^2 - 2 a b + b^2, into sums over data alone, `sum_` and `count_` of "
@@ -217,6 +216,7 @@ static bool is_used(const char *body, const struct Meaning *m)
     bool used = false;
     for (int i = 0; m->word[i]; i++)
         used |= strcmp(m->word[i], EXPANDED) == 0      ? is_expanded(body)
+                : strcmp(m->word[i], STREAMS) == 0     ? occurs(body, "VAR_")
                 : strcmp(m->word[i], GROUP_MOVES) == 0 ? strstr(body, "\n//   then ") != NULL
                                                        : occurs(body, m->word[i]);
     return used;
@@ -293,7 +293,8 @@ static void write_block(FILE *to, const Passage *b)
 void write_explained(FILE *to, Arena *a, const char *body, const char *above)
 {
     bool said[ROWS] = {false};
-    for (int k = 0; k < ROWS; k++) said[k] = *meanings[k].text == '\n' || (above && is_used(above, &meanings[k]));
+    for (int k = 0; k < ROWS; k++)
+        said[k] = *meanings[k].text == '\n' || strcmp(*meanings[k].word, STREAMS) == 0 || (above && is_used(above, &meanings[k]));
     while (*body) {
         const char *end = strstr(body, "\n\n");
         Passage b;

@@ -271,6 +271,9 @@ static void rows(FILE *out, const DerivationStep *s)
 // Which runs make it, behind its method.
 static const char *when_made(const Update *u)
 {
+    if (u->when == WITH_GRADIENTS && (u->collapsed || u->over_sum))
+        return u->collapsed ? ", auxiliaries integrated out, in place of those marked * where a trial in warm-up prefers it"
+                            : ", discrete unknowns summed out, in place of those marked * where a trial in warm-up prefers it";
     if (u->when == WITH_GRADIENTS) return ", in place of those marked * where a trial in warm-up prefers it";
     if (u->joint < 0) return u->when == WITHOUT_GRADIENTS ? " *, where these are not drawn jointly" : ", where these are not drawn jointly";
     if (u->when == ON_CPU || u->when == ON_GPU) return u->when == ON_CPU ? ", on a CPU" : ", on a GPU";
@@ -289,8 +292,8 @@ static const Formula *law_before(const Pages *p, const Update *u)
 {
     Notation names = notation_new(p->g), *t = &names;
     const Scales *of = u->gaussian.scales;
-    const Formula *given = ROW(t, symbols(t, of->var, of->n), formula_sign(t, SIGN_GIVEN), formula_prose(t, "rest without "),
-                               symbols(t, u->block, u->nblock));
+    const Formula *given =
+        ROW(t, symbols(t, of->var, of->n), formula_sign(t, SIGN_GIVEN), formula_prose(t, "rest without "), symbols(t, u->block, u->nblock));
     return ROW(t, formula_letter(t, "p"), formula_fenced(t, '(', given));
 }
 
@@ -444,8 +447,9 @@ static void unknown(const HtmlPage *h, int i)
     fputs(any ? ".</p>\n" : "", out);
     for (int k = 0; k < h->p->nderivations; k++)
         if (samples_before(h->p->derivation[k].update, u->v))
-            fprintf(out, "<p>On a CPU, <a href=\"#%s\">update %s</a> slice samples it before its joint normal, which is integrated "
-                         "out.</p>\n",
+            fprintf(out,
+                    "<p>On a CPU, <a href=\"#%s\">update %s</a> slice samples it before its joint normal, which is integrated "
+                    "out.</p>\n",
                     h->p->derivation[k].id, number_of(&h->p->derivation[k]));
     fputs("</section>\n", out);
 }
