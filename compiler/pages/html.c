@@ -275,9 +275,10 @@ static const char *when_made(const Update *u)
         return u->collapsed ? ", auxiliaries integrated out, in place of those marked * where a trial in warm-up prefers it"
                             : ", discrete unknowns summed out, in place of those marked * where a trial in warm-up prefers it";
     if (u->when == WITH_GRADIENTS) return ", in place of those marked * where a trial in warm-up prefers it";
-    if (u->joint < 0) return u->when == WITHOUT_GRADIENTS ? " *, where these are not drawn jointly" : ", where these are not drawn jointly";
+    if (u->joint < 0)
+        return u->when == WITHOUT_GRADIENTS ? "&#160;*, where these are not drawn jointly" : ", where these are not drawn jointly";
     if (u->when == ON_CPU || u->when == ON_GPU) return u->when == ON_CPU ? ", on a CPU" : ", on a GPU";
-    return u->when == WITHOUT_GRADIENTS ? " *" : "";
+    return u->when == WITHOUT_GRADIENTS ? "&#160;*" : "";
 }
 
 static const Formula *symbols(Notation *t, Var *const *var, int n)
@@ -468,7 +469,7 @@ static void others(const HtmlPage *h)
     if (any) fputs("</section>\n", h->out);
 }
 
-// What the kernels are written in, which the program explains at its top.
+// What the kernels are written in, which the program explains where its words first stand.
 static void words(const HtmlPage *h)
 {
     const char *all = words_text(h->p);
