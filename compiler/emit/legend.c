@@ -30,7 +30,7 @@ static const struct Meaning {
     {{"s"}, "Subscripts count from 1 in comments, as in the model, and from 0 in the code. *s->x is a number, s->x[k] an element."},
     {{"KERNEL"}, "KERNEL: a thread for each element and chain."},
     {{"KERNEL_SCALAR"}, "KERNEL_SCALAR: a thread for each chain."},
-    {{"KERNEL_ONCE"}, "KERNEL_ONCE: a thread for each chain, which may be long at it."},
+    {{"KERNEL_ONCE"}, "KERNEL_ONCE: a thread for each chain, with loops of its own."},
     {{"KERNEL_TEAM"},
      "KERNEL_TEAM: for each chain a team of threads, its lanes, all of which go through the body; local variables are each lane's own."},
     {{"KERNEL_ON_REQUEST"}, "KERNEL_ON_REQUEST: as KERNEL_TEAM, for runs that request it."},

@@ -35,7 +35,7 @@ typedef struct State {  // of one chain; sizes of work arrays are in the tables
     wide *scale_tau, *shift_mu_theta;        // of group moves
     wide *log_lik_y, *y_rep;                 // for the draws, J
     wide *lprior_mu, *lprior_tau, *lprior_theta; // terms of the log prior
-    wide *lprior_y;                          // the same of missing values: the host adds their log_lik_ up
+    wide *lprior_y;                          // the same of missing values: the host adds up their log_lik_ when it writes a draw
     wide *sum_inverse_sigma_squared;         // sums of data
     wide *position, *gradient, *log_density, *nuts, *moves_mu, *non_centring, *next_non_centring, *centre_theta, // work arrays
         *spread_theta, *scale_theta, *slope_centre_theta, *slope_spread_theta;  // slope_x is the derivative of lp by x, current_x is x

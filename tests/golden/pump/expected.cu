@@ -33,7 +33,7 @@ typedef struct State {  // of one chain; sizes of work arrays are in the tables
     wide *log_lik_y;                         // for the draws, N
     int *y_rep;                              // for the draws, N
     wide *lprior_b, *lprior_theta;           // terms of the log prior
-    wide *lprior_y;                          // the same of missing values: the host adds their log_lik_ up
+    wide *lprior_y;                          // the same of missing values: the host adds up their log_lik_ when it writes a draw
     wide *sum_y;                             // sums of data
     wide *position, *gradient, *log_density, *nuts, *moves_b; // work arrays
 } State;
