@@ -6,7 +6,7 @@
 // Where a line has no room, it stands above the block.
 //
 // Needs: the text of the parts, in which blocks end with an empty line; of tables in a file of their own, that of the program as well,
-// which has explained its own.     Gives: the text with comment lines of at most 140 columns; or, for a page, paragraphs.
+// which has explained its own.     Gives: the text with comment lines of at most 140 columns; or, for a page, a line for each word.
 #include <ctype.h>
 #include <string.h>
 #include "program.h"
@@ -18,9 +18,9 @@ _Static_assert(NUTS_VECTORS_ROOM == 48 && NUTS_HEADER_ROOM == 256, "what is said
 // No words: what the text is asked about besides.
 #define EXPANDED    "sums of squares, expanded"
 #define GROUP_MOVES "group moves"
+#define STREAMS     "streams"  // of a page: a program lists them
 
-// What is in the language of kernels.h, in the order in which a reader meets it. A row is written where one of its words
-// occurs, and a new paragraph of a page begins at "\n".
+// What is in the language of kernels.h, in the order in which a reader meets it. A row is written where one of its words occurs.
 static const struct Meaning {
     const char *word[MOST_WORDS + 1];
     const char *text;
@@ -28,10 +28,9 @@ static const struct Meaning {
     {{"real", "wide"}, "Types: `wide` is double; `real` and `solve` are, too, unless --precision makes them float on a GPU."},
     {{"s"}, "In kernels `d` is the data, `s` the state of one chain, and `at` the place in the run, the key of its random numbers."},
     {{"s"}, "Subscripts count from 1 in comments, as in the model, and from 0 in the code. *s->x is a number, s->x[k] an element."},
-    {{"KERNEL", "KERNEL_TEAM", "KERNEL_SCALAR"}, "\n"},
     {{"KERNEL"}, "KERNEL: a thread for each element and chain."},
     {{"KERNEL_SCALAR"}, "KERNEL_SCALAR: a thread for each chain."},
-    {{"KERNEL_ONCE"}, "KERNEL_ONCE: a thread for each chain, which may be long at it."},
+    {{"KERNEL_ONCE"}, "KERNEL_ONCE: a thread for each chain, with loops of its own."},
     {{"KERNEL_TEAM"},
      "KERNEL_TEAM: for each chain a team of threads, its lanes, all of which go through the body; local variables are each lane's own."},
     {{"KERNEL_ON_REQUEST"}, "KERNEL_ON_REQUEST: as KERNEL_TEAM, for runs that request it."},
@@ -69,7 +68,6 @@ static const struct Meaning {
     {{"STORE"}, "STORE(a, x): one lane sets a to x."},
     {{"SET"}, "SET(a, x): one lane sets a to x; before and after, all wait."},
     {{"RESULT"}, "RESULT(x): x is what the kernel computes."},
-    {{"DRAW", "TEAM_DRAW"}, "\n"},
     {{"DRAW"}, "DRAW(y, k, LAW) draws y[k] from the law and stores it."},
     {{"TEAM_DRAW"}, "TEAM_DRAW(y, k, LAW): one lane draws y[k] from the law and stores it."},
     {{"NORMAL"}, "NORMAL(mean, precision): the precision is 1/sd^2."},
@@ -97,9 +95,6 @@ static const struct Meaning {
      "shifts k, and E couples them with x."},
     {{"NORMAL_SPARSE", "NORMAL_SPARSE_SCALED"},
      "NORMAL_SPARSE(kernel, run, stream, name, k, h, x) draws x, joint normal number k, whose J and h the kernel lists."},
-    {{"SCALES"},
-     "Within SCALES, whose density has x integrated out, they draw nothing: they add (h - J x)'J^-1 (h - J x)/2 - log|J|/2 to that of the "
-     "kernel before."},
     {{"KERNEL_TERMS"}, "KERNEL_TERMS(name, k): a team's kernel that lists J and h of the joint normal with the number k."},
     {{"EACH_TERM"}, "EACH_TERM (i, n): as LANES, for entries of a sparse J."},
     {{"SPARSE_ADD"}, "SPARSE_ADD(j, k, x) adds x to J[j, k] and J[k, j]; where j = k that is 2 x."},
@@ -107,7 +102,7 @@ static const struct Meaning {
     {{"ADD_TWICE"}, "ADD_TWICE(J, e, f, x) adds x at e and at f, an entry and its mirror image."},
     {{"ROW"}, "ROW(name, k): for row k."},
     {{"row_weight_and"}, "row_weight_and(w, t): weight w, and t is added to a total."},
-    {{"GM_MODEL", "stream", "VERIFY", "times_log", "CHECKING", "FAULT_AT", "UNLESS_KEPT", "LAUNCH", "LAUNCH_TEAM", "LAUNCH_ONCE"}, "\n"},
+    {{STREAMS}, "VAR_x: the number of x, which names its stream of random numbers."},
     {{"stream"}, "stream(at, VAR_y, k): the random numbers of y[k]; normal_mean_sd(&g, ...) and its like draw by those of g."},
     {{"VERIFY"}, "VERIFY(x, ...) ends the run with a message if x is not finite."},
     {{"FAULT"}, "FAULT(y, k, message) ends the run."},
@@ -132,7 +127,7 @@ static const struct Meaning {
     {{"NUTS"},
      "NUTS(run, density, stream, memory, position, lp, gradient, report, ...) makes a transition of NUTS from `position`, in unconstrained "
      "coordinates, to its next draw, by numbers of `stream` that no other update has. It calls `density` for lp and gradient at each "
-     "point; `memory` to `report` are fields of State."},
+     "point; `memory` to `report`, what the draws say of the trajectory, are fields of State."},
     {{"NUTS"},
      ".coordinates: how many numbers the position has; .room: the memory, 48 numbers a coordinate (positions, momenta and gradients of "
      "points in a trajectory, and estimates of variances) and 256 besides (the step size, what it is adapted by, the place in a tree); "
@@ -148,7 +143,7 @@ static const struct Meaning {
     {{"SCALES"},
      "SCALES(run, density, stream, widths, proposed, selection, k, sweep, trial, {name, field, lower, upper, n}, ...) slice samples each "
      "by "
-     "the density; widths: of slices; proposed: 1 for a proposal; k: the sparse joint normal; sweep_of_, trial_of_: multiply-adds of a "
+     "the density; widths: of slices; proposed: 1 for a proposal; k: the sparse joint normal; `sweep_of_`, `trial_of_`: multiply-adds of a "
      "sweep and of one trial, by which a run decides how often."},
     {{EXPANDED},
      "Here a sum of squares over rows is expanded, (a - b)^2 = a^2 - 2 a b + b^2, into sums over data alone, `sum_` and `count_` of "
@@ -166,7 +161,6 @@ static const struct Meaning {
     {{"simplex_to_line", "ordered_to_line", "covariance_to_line"},
      "NAME_to_line, _from_line, _chain: coordinates of a whole array, as constrained_line.h has them, and the chain rule."},
     {{"BY_UNKNOWNS"}, "BY_COORDINATES, BY_UNKNOWNS: the places of lp with the log Jacobian and without it."},
-    {{"GmField"}, "\n"},
     {{"GmField"},
      "Tables number fields of Data and State from 1; their columns are the structs of model.h: a field's .role is what it is to the draws, "
      ".extent_of the fields that are its extents, .where the line of its declaration."},
@@ -217,6 +211,7 @@ static bool is_used(const char *body, const struct Meaning *m)
     bool used = false;
     for (int i = 0; m->word[i]; i++)
         used |= strcmp(m->word[i], EXPANDED) == 0      ? is_expanded(body)
+                : strcmp(m->word[i], STREAMS) == 0     ? occurs(body, "VAR_")
                 : strcmp(m->word[i], GROUP_MOVES) == 0 ? strstr(body, "\n//   then ") != NULL
                                                        : occurs(body, m->word[i]);
     return used;
@@ -227,13 +222,8 @@ enum { ROWS = sizeof meanings / sizeof *meanings };
 const char *legend_text(const Out *o, const char *body)
 {
     const char *all = "";
-    bool begun = false;  // the paragraph has a sentence
-    for (int k = 0; k < ROWS; k++) {
-        const bool ends = *meanings[k].text == '\n';
-        if (!is_used(body, &meanings[k])) continue;
-        all = text(o, "%s%s%s", all, begun && !ends ? " " : "", ends && !begun ? "" : meanings[k].text);
-        begun = !ends;
-    }
+    for (int k = 0; k < ROWS; k++)
+        if (is_used(body, &meanings[k])) all = text(o, "%s%s%s", all, *all ? "\n" : "", meanings[k].text);
     return all;
 }
 
@@ -293,7 +283,8 @@ static void write_block(FILE *to, const Passage *b)
 void write_explained(FILE *to, Arena *a, const char *body, const char *above)
 {
     bool said[ROWS] = {false};
-    for (int k = 0; k < ROWS; k++) said[k] = *meanings[k].text == '\n' || (above && is_used(above, &meanings[k]));
+    for (int k = 0; k < ROWS; k++)
+        said[k] = strcmp(*meanings[k].word, STREAMS) == 0 || (above && is_used(above, &meanings[k]));
     while (*body) {
         const char *end = strstr(body, "\n\n");
         Passage b;

@@ -8,7 +8,7 @@
 // What words of this text mean that are neither C nor of the model; `above`, a text that explains its own, or NULL.
 // The text, with what its words mean where they first stand; those of the text above, which may be NULL, are known.
 void write_explained(FILE *to, Arena *a, const char *body, const char *above);
-const char *legend_text(const Out *o, const char *body);  // the same for a page, a paragraph a line
+const char *legend_text(const Out *o, const char *body);  // the same for a page, a line for each
 
 // ---- launches.c ----
 

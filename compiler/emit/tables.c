@@ -153,7 +153,7 @@ static const char *const sort_name[SORTS] = {"responses, with missing values as 
                                              "definitions",
                                              "for the draws",
                                              "terms of the log prior",
-                                             "the same of missing values: the host adds their log_lik_ up",
+                                             "the same of missing values: the host adds up their log_lik_ when it writes a draw",
                                              "sums of data",
                                              "work arrays"};
 

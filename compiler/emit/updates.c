@@ -111,6 +111,8 @@ static bool is_alone(Out *o, const UpdateCode *s)
 
 void emit_update(Out *o, const UpdateCode *s)
 {
+    if (s->collapsed)
+        line(o, "// For SCALES, with v integrated out: NORMAL_ macros draw nothing here, they add (h - J v)'J^-1 (h - J v)/2 - log|J|/2");
     if (s->density.first) emit_stage(o, s->density_name, &s->density);
     if (s->jacobian.first) emit_stage(o, s->jacobian_name, &s->jacobian);
     if (is_alone(o, s)) {

@@ -400,8 +400,11 @@ static void derive(Writing *w, Derivation *d)
                                     says->drawn.dist ? "Nothing else depends on it: its own distribution."
                                                      : "No family is recognised: this density is drawn from as it stands.");
     if (u->kind == UPDATE_NUTS)
-        draw->words =
-            "Trajectories follow the gradient of the log density of the unconstrained coordinates: this one, and the log Jacobian.";
+        draw->words = u->collapsed
+                          ? "Trajectories follow the gradient of the log density of the unconstrained coordinates: this one, in which "
+                            "auxiliaries are integrated out, and the log Jacobian."
+                          : "Trajectories follow the gradient of the log density of the unconstrained coordinates: this one, and the "
+                            "log Jacobian.";
     if (u->kind == UPDATE_ENUM || u->kind == UPDATE_PAIR) draw->words = "Finitely many values: each is weighed by this density.";
     if (!d->law) {
         const Formula *what = u->nblock == 1 && c ? formula_of(t, c->current) : block_formula(w, u);

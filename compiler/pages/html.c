@@ -271,10 +271,14 @@ static void rows(FILE *out, const DerivationStep *s)
 // Which runs make it, behind its method.
 static const char *when_made(const Update *u)
 {
+    if (u->when == WITH_GRADIENTS && (u->collapsed || u->over_sum))
+        return u->collapsed ? ", auxiliaries integrated out, in place of those marked * where a trial in warm-up prefers it"
+                            : ", discrete unknowns summed out, in place of those marked * where a trial in warm-up prefers it";
     if (u->when == WITH_GRADIENTS) return ", in place of those marked * where a trial in warm-up prefers it";
-    if (u->joint < 0) return u->when == WITHOUT_GRADIENTS ? " *, where these are not drawn jointly" : ", where these are not drawn jointly";
+    if (u->joint < 0)
+        return u->when == WITHOUT_GRADIENTS ? "&#160;*, where these are not drawn jointly" : ", where these are not drawn jointly";
     if (u->when == ON_CPU || u->when == ON_GPU) return u->when == ON_CPU ? ", on a CPU" : ", on a GPU";
-    return u->when == WITHOUT_GRADIENTS ? " *" : "";
+    return u->when == WITHOUT_GRADIENTS ? "&#160;*" : "";
 }
 
 static const Formula *symbols(Notation *t, Var *const *var, int n)
@@ -289,8 +293,8 @@ static const Formula *law_before(const Pages *p, const Update *u)
 {
     Notation names = notation_new(p->g), *t = &names;
     const Scales *of = u->gaussian.scales;
-    const Formula *given = ROW(t, symbols(t, of->var, of->n), formula_sign(t, SIGN_GIVEN), formula_prose(t, "rest without "),
-                               symbols(t, u->block, u->nblock));
+    const Formula *given =
+        ROW(t, symbols(t, of->var, of->n), formula_sign(t, SIGN_GIVEN), formula_prose(t, "rest without "), symbols(t, u->block, u->nblock));
     return ROW(t, formula_letter(t, "p"), formula_fenced(t, '(', given));
 }
 
@@ -444,8 +448,9 @@ static void unknown(const HtmlPage *h, int i)
     fputs(any ? ".</p>\n" : "", out);
     for (int k = 0; k < h->p->nderivations; k++)
         if (samples_before(h->p->derivation[k].update, u->v))
-            fprintf(out, "<p>On a CPU, <a href=\"#%s\">update %s</a> slice samples it before its joint normal, which is integrated "
-                         "out.</p>\n",
+            fprintf(out,
+                    "<p>On a CPU, <a href=\"#%s\">update %s</a> slice samples it before its joint normal, which is integrated "
+                    "out.</p>\n",
                     h->p->derivation[k].id, number_of(&h->p->derivation[k]));
     fputs("</section>\n", out);
 }
@@ -464,7 +469,7 @@ static void others(const HtmlPage *h)
     if (any) fputs("</section>\n", h->out);
 }
 
-// What the kernels are written in, which the program explains at its top.
+// What the kernels are written in, which the program explains where its words first stand.
 static void words(const HtmlPage *h)
 {
     const char *all = words_text(h->p);

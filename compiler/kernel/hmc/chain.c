@@ -149,8 +149,7 @@ static const char *chain_text(const HmcBlock *m)
         if (m->centring[i].priors && !m->centring[i].root)
             effects = words(m->p, "%s%s%s", effects, *effects ? ", " : "", m->update->block[i]->name);
     const char *chain = "from unknowns x to coordinates q: d lp/dq = d lp/dx * dx/dq + d log|dx/dq|/dq; lp gains log|dx/dq|";
-    return *effects ? words(m->p, "%s. First %s, through which lp depends on centre and spread as well: on what these are made of", chain,
-                            effects)
+    return *effects ? words(m->p, "%s. First %s: by centre and spread lp depends on what these are made of as well", chain, effects)
                     : chain;
 }
 

@@ -28,7 +28,7 @@ typedef struct State {  // of one chain; sizes of work arrays are in the tables
     wide *phi, *s2;                          // unknowns
     wide *log_lik_y, *y_rep;                 // for the draws, T
     wide *lprior_phi, *lprior_s2;            // terms of the log prior
-    wide *lprior_y;                          // the same of missing values: the host adds their log_lik_ up
+    wide *lprior_y;                          // the same of missing values: the host adds up their log_lik_ when it writes a draw
     wide *sum_y_y_before, *sum_y_before_squared, *sum_y_observed, *count_observed, *sum_y_before_observed, // sums of data
         *count_observed_2, *sum_y_before_centred_squared, *sum_y_before_centred, *sum_y_before_centred_y_centred,
         *sum_y_centred, *sum_y_centred_squared;
@@ -48,7 +48,7 @@ enum { VAR_NONE, VAR_y, VAR_phi, VAR_s2, VAR_log_lik_y, VAR_y_rep };  // streams
 //   In kernels `d` is the data, `s` the state of one chain, and `at` the place in the run, the key of its random numbers. Subscripts count
 //   from 1 in comments, as in the model, and from 0 in the code. *s->x is a number, s->x[k] an element. NORMAL(mean, precision): the
 //   precision is 1/sd^2.
-KERNEL_ONCE(impute_y) {  // KERNEL_ONCE: a thread for each chain, which may be long at it
+KERNEL_ONCE(impute_y) {  // KERNEL_ONCE: a thread for each chain, with loops of its own
     const real inverse_s2 = 1 / *s->s2, phi_squared = square(*s->phi);
     MISSING_IN_TURN (t, DATA_y) {  // MISSING_IN_TURN (j, DATA_y): places j of y without a value, one after the other
         wide h = 0, precision = 0;  // h: a normal log density in y has two terms, -precision/2 y^2 + h y, so h = mean * precision
@@ -328,12 +328,12 @@ static void jacobian_of_phi_s2(GmRun *run) {
 
 //   NUTS(run, density, stream, memory, position, lp, gradient, report, ...) makes a transition of NUTS from `position`, in unconstrained
 //   coordinates, to its next draw, by numbers of `stream` that no other update has. It calls `density` for lp and gradient at each point;
-//   `memory` to `report` are fields of State. .coordinates: how many numbers the position has; .room: the memory, 48 numbers a coordinate
-//   (positions, momenta and gradients of points in a trajectory, and estimates of variances) and 256 besides (the step size, what it is
-//   adapted by, the place in a tree); .alone: lp is known where a transition begins if no Gibbs updates came between; GM_UNLESS_MISSING:
-//   and if no missing values are drawn; .marginal: auxiliaries are integrated out; .selection: the number of its selection; .accept: the
-//   mean acceptance that the step size aims at; .depth: doublings of a trajectory at most; .jacobian: computes the log Jacobian and its
-//   gradient; .standardised: the field that warm-up writes each effect's non-centring to.
+//   `memory` to `report`, what the draws say of the trajectory, are fields of State. .coordinates: how many numbers the position has;
+//   .room: the memory, 48 numbers a coordinate (positions, momenta and gradients of points in a trajectory, and estimates of variances) and
+//   256 besides (the step size, what it is adapted by, the place in a tree); .alone: lp is known where a transition begins if no Gibbs
+//   updates came between; GM_UNLESS_MISSING: and if no missing values are drawn; .marginal: auxiliaries are integrated out; .selection: the
+//   number of its selection; .accept: the mean acceptance that the step size aims at; .depth: doublings of a trajectory at most; .jacobian:
+//   computes the log Jacobian and its gradient; .standardised: the field that warm-up writes each effect's non-centring to.
 static void update_phi_s2_by_hmc(GmRun *run) {
     LAUNCH_TEAM(enter_phi_s2, run, 1);
     NUTS(run, density_of_phi_s2, VAR_phi, nuts, position, log_density, gradient, moves_phi, .name = "phi, s2", .coordinates = 2,

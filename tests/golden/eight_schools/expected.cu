@@ -35,7 +35,7 @@ typedef struct State {  // of one chain; sizes of work arrays are in the tables
     wide *scale_tau, *shift_mu_theta;        // of group moves
     wide *log_lik_y, *y_rep;                 // for the draws, J
     wide *lprior_mu, *lprior_tau, *lprior_theta; // terms of the log prior
-    wide *lprior_y;                          // the same of missing values: the host adds their log_lik_ up
+    wide *lprior_y;                          // the same of missing values: the host adds up their log_lik_ when it writes a draw
     wide *sum_inverse_sigma_squared;         // sums of data
     wide *position, *gradient, *log_density, *nuts, *moves_mu, *non_centring, *next_non_centring, *centre_theta, // work arrays
         *spread_theta, *scale_theta, *slope_centre_theta, *slope_spread_theta;  // slope_x is the derivative of lp by x, current_x is x
@@ -221,8 +221,8 @@ KERNEL_TEAM(density_mu_tau_theta) {
         s->gradient[0] += slope_mu;
         s->gradient[1] += slope_tau;
     }
-    // from unknowns x to coordinates q: d lp/dq = d lp/dx * dx/dq + d log|dx/dq|/dq; lp gains log|dx/dq|. First theta,
-    //     through which lp depends on centre and spread as well: on what these are made of
+    // from unknowns x to coordinates q: d lp/dq = d lp/dx * dx/dq + d log|dx/dq|/dq; lp gains log|dx/dq|. First theta:
+    //     by centre and spread lp depends on what these are made of as well
     SUM_ALONG (j, d->J, &lp) lp += standard_chain(s->non_centring[j + 2], s->centre_theta[j], s->spread_theta[j], s->scale_theta[j],
             s->theta[j], &s->gradient[j + 2], &s->slope_centre_theta[j], &s->slope_spread_theta[j]);
     SUM_OF (total_slope_spread_theta, j, d->J) += s->slope_spread_theta[j];
@@ -308,8 +308,8 @@ KERNEL_TEAM(jacobian_mu_tau_theta) {
     wide lp = 0;
     LANES (e, d->J + 2) s->gradient[e] = 0;
     TEAM_BARRIER();
-    // from unknowns x to coordinates q: d lp/dq = d lp/dx * dx/dq + d log|dx/dq|/dq; lp gains log|dx/dq|. First theta,
-    //     through which lp depends on centre and spread as well: on what these are made of
+    // from unknowns x to coordinates q: d lp/dq = d lp/dx * dx/dq + d log|dx/dq|/dq; lp gains log|dx/dq|. First theta:
+    //     by centre and spread lp depends on what these are made of as well
     SUM_ALONG (j, d->J, &lp) lp += standard_chain(s->non_centring[j + 2], s->centre_theta[j], s->spread_theta[j], s->scale_theta[j],
             s->theta[j], &s->gradient[j + 2], &s->slope_centre_theta[j], &s->slope_spread_theta[j]);
     SUM_OF (total_slope_spread_theta, j, d->J) += s->slope_spread_theta[j];
@@ -390,12 +390,13 @@ static void jacobian_of_mu_tau_theta(GmRun *run) {
 
 //   NUTS(run, density, stream, memory, position, lp, gradient, report, ...) makes a transition of NUTS from `position`, in unconstrained
 //   coordinates, to its next draw, by numbers of `stream` that no other update has. It calls `density` for lp and gradient at each point;
-//   `memory` to `report` are fields of State. .coordinates: how many numbers the position has; .room: the memory, 48 numbers a coordinate
-//   (positions, momenta and gradients of points in a trajectory, and estimates of variances) and 256 besides (the step size, what it is
-//   adapted by, the place in a tree); .alone: lp is known where a transition begins if no Gibbs updates came between; GM_UNLESS_MISSING:
-//   and if no missing values are drawn; .marginal: auxiliaries are integrated out; .selection: the number of its selection; .accept: the
-//   mean acceptance that the step size aims at; .depth: doublings of a trajectory at most; .jacobian: computes the log Jacobian and its
-//   gradient; .standardised: the field that warm-up writes each effect's non-centring to. gm_of(x): the number of the field x of State.
+//   `memory` to `report`, what the draws say of the trajectory, are fields of State. .coordinates: how many numbers the position has;
+//   .room: the memory, 48 numbers a coordinate (positions, momenta and gradients of points in a trajectory, and estimates of variances) and
+//   256 besides (the step size, what it is adapted by, the place in a tree); .alone: lp is known where a transition begins if no Gibbs
+//   updates came between; GM_UNLESS_MISSING: and if no missing values are drawn; .marginal: auxiliaries are integrated out; .selection: the
+//   number of its selection; .accept: the mean acceptance that the step size aims at; .depth: doublings of a trajectory at most; .jacobian:
+//   computes the log Jacobian and its gradient; .standardised: the field that warm-up writes each effect's non-centring to. gm_of(x): the
+//   number of the field x of State.
 static void update_mu_tau_theta_by_hmc(GmRun *run) {
     LAUNCH_TEAM(enter_mu_tau_theta, run, d->J + 2 + d->J);
     NUTS(run, density_of_mu_tau_theta, VAR_mu, nuts, position, log_density, gradient, moves_mu, .name = "mu, tau, theta",

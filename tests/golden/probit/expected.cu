@@ -32,7 +32,7 @@ typedef struct State {  // of one chain; sizes of work arrays are in the tables
     wide *log_lik_y;                         // for the draws, N
     int *y_rep;                              // for the draws, N
     wide *lprior_alpha, *lprior_beta;        // terms of the log prior
-    wide *lprior_y;                          // the same of missing values: the host adds their log_lik_ up
+    wide *lprior_y;                          // the same of missing values: the host adds up their log_lik_ when it writes a draw
     wide *sum_X_by_column;                   // sums of data, p
     wide *sum_X_X;                           // sums of data, p x p
     wide *rows_beta;                         // sums of rows of X times weights
@@ -112,7 +112,7 @@ KERNEL_TEAM(collect_rows_alpha_beta) {
 
 // (alpha, beta) where the matrix has few elements that are not 0, or many columns: the diagonal apart from the rows,
 //     then each row over its standard deviation, with its target
-KERNEL_ONCE(list_rows_alpha_beta) {  // KERNEL_ONCE: a thread for each chain, which may be long at it
+KERNEL_ONCE(list_rows_alpha_beta) {  // KERNEL_ONCE: a thread for each chain, with loops of its own
     const long n = d->p + 1;
     for (long e = 0; e < n; e++) s->shift_alpha_beta[e] = 0;
     SPARSE_ADD(0, 0, 0.02);  // SPARSE_ADD(j, k, x) adds x to J[j, k] and J[k, j]; where j = k that is 2 x
@@ -385,12 +385,12 @@ static void density_of_alpha_beta(GmRun *run) {
 
 //   NUTS(run, density, stream, memory, position, lp, gradient, report, ...) makes a transition of NUTS from `position`, in unconstrained
 //   coordinates, to its next draw, by numbers of `stream` that no other update has. It calls `density` for lp and gradient at each point;
-//   `memory` to `report` are fields of State. .coordinates: how many numbers the position has; .room: the memory, 48 numbers a coordinate
-//   (positions, momenta and gradients of points in a trajectory, and estimates of variances) and 256 besides (the step size, what it is
-//   adapted by, the place in a tree); .alone: lp is known where a transition begins if no Gibbs updates came between; GM_UNLESS_MISSING:
-//   and if no missing values are drawn; .marginal: auxiliaries are integrated out; .selection: the number of its selection; .accept: the
-//   mean acceptance that the step size aims at; .depth: doublings of a trajectory at most; .jacobian: computes the log Jacobian and its
-//   gradient; .standardised: the field that warm-up writes each effect's non-centring to.
+//   `memory` to `report`, what the draws say of the trajectory, are fields of State. .coordinates: how many numbers the position has;
+//   .room: the memory, 48 numbers a coordinate (positions, momenta and gradients of points in a trajectory, and estimates of variances) and
+//   256 besides (the step size, what it is adapted by, the place in a tree); .alone: lp is known where a transition begins if no Gibbs
+//   updates came between; GM_UNLESS_MISSING: and if no missing values are drawn; .marginal: auxiliaries are integrated out; .selection: the
+//   number of its selection; .accept: the mean acceptance that the step size aims at; .depth: doublings of a trajectory at most; .jacobian:
+//   computes the log Jacobian and its gradient; .standardised: the field that warm-up writes each effect's non-centring to.
 static void update_alpha_beta_by_hmc(GmRun *run) {
     LAUNCH_TEAM(enter_alpha_beta, run, d->p);
     NUTS(run, density_of_alpha_beta, VAR_alpha, nuts, position, log_density, gradient, moves_alpha, .name = "alpha, beta",

@@ -33,7 +33,7 @@ typedef struct State {  // of one chain; sizes of work arrays are in the tables
     wide *log_lik_y;                         // for the draws, N
     int *y_rep;                              // for the draws, N
     wide *lprior_b, *lprior_theta;           // terms of the log prior
-    wide *lprior_y;                          // the same of missing values: the host adds their log_lik_ up
+    wide *lprior_y;                          // the same of missing values: the host adds up their log_lik_ when it writes a draw
     wide *sum_y;                             // sums of data
     wide *position, *gradient, *log_density, *nuts, *moves_b; // work arrays
 } State;
@@ -289,12 +289,12 @@ static void jacobian_of_b_theta(GmRun *run) {
 
 //   NUTS(run, density, stream, memory, position, lp, gradient, report, ...) makes a transition of NUTS from `position`, in unconstrained
 //   coordinates, to its next draw, by numbers of `stream` that no other update has. It calls `density` for lp and gradient at each point;
-//   `memory` to `report` are fields of State. .coordinates: how many numbers the position has; .room: the memory, 48 numbers a coordinate
-//   (positions, momenta and gradients of points in a trajectory, and estimates of variances) and 256 besides (the step size, what it is
-//   adapted by, the place in a tree); .alone: lp is known where a transition begins if no Gibbs updates came between; GM_UNLESS_MISSING:
-//   and if no missing values are drawn; .marginal: auxiliaries are integrated out; .selection: the number of its selection; .accept: the
-//   mean acceptance that the step size aims at; .depth: doublings of a trajectory at most; .jacobian: computes the log Jacobian and its
-//   gradient; .standardised: the field that warm-up writes each effect's non-centring to.
+//   `memory` to `report`, what the draws say of the trajectory, are fields of State. .coordinates: how many numbers the position has;
+//   .room: the memory, 48 numbers a coordinate (positions, momenta and gradients of points in a trajectory, and estimates of variances) and
+//   256 besides (the step size, what it is adapted by, the place in a tree); .alone: lp is known where a transition begins if no Gibbs
+//   updates came between; GM_UNLESS_MISSING: and if no missing values are drawn; .marginal: auxiliaries are integrated out; .selection: the
+//   number of its selection; .accept: the mean acceptance that the step size aims at; .depth: doublings of a trajectory at most; .jacobian:
+//   computes the log Jacobian and its gradient; .standardised: the field that warm-up writes each effect's non-centring to.
 static void update_b_theta_by_hmc(GmRun *run) {
     LAUNCH_TEAM(enter_b_theta, run, d->N);
     NUTS(run, density_of_b_theta, VAR_b, nuts, position, log_density, gradient, moves_b, .name = "b, theta", .coordinates = d->N + 1,
