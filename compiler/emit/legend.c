@@ -111,9 +111,8 @@ static const struct Meaning {
     {{"times_log"}, "times_log(n, l) is n*l, and 0 if n or l is, since 0*log(0) counts as 0."},
     {{"CHECKING"}, "CHECKING: in runs by --check, which compare each update with the joint density."},
     {{"RATIO"},
-     "RATIO(a, ...): log q(new) - log q(old), q the law that was drawn from, plus a + ... has to be what the log joint density has risen "
-     "by; "
-     "after a group move a + ... is -log(Jacobian * measure)."},
+     "RATIO(a, ...) adds a + ... to a sum, to which DRAW and TEAM_DRAW add log q(new) - log q(old) of their law q: it has to be what the "
+     "log joint density rises by. After a group move a + ... is -log(Jacobian * measure)."},
     {{"NO_RATIO"}, "NO_RATIO: none is checked."},
     {{"CHECK_WEIGHT"}, "CHECK_WEIGHT(k): log weight k."},
     {{"OLD"}, "OLD: what was there before the draw."},
