@@ -6,11 +6,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-// What a block keeps comes before its diagnostics: the nearest field before these whose name begins so.
-static int field_before(const GmModel *model, int diagnostics, const char *prefix)
+// What a block keeps comes before its diagnostics: the nearest field before these that is called so, alone or with the block's name behind it.
+static int field_before(const GmModel *model, int diagnostics, const char *what)
 {
-    for (int f = diagnostics; f-- > 0;)
-        if (model->state[f].role == GM_SUM && strncmp(model->state[f].name, prefix, strlen(prefix)) == 0) return f;
+    const size_t n = strlen(what);
+    for (int f = diagnostics; f-- > 0;) {
+        const char *name = model->state[f].name;
+        if (model->state[f].role == GM_SUM && strncmp(name, what, n) == 0 && (name[n] == 0 || name[n] == '_')) return f;
+    }
     return model->n_state;
 }
 
@@ -42,7 +45,7 @@ GmAdaptation gm_adaptation(const GmModel *model, const GmMemory *m, const GmRun 
     GmAdaptation a = {.depth = NUTS_DEPTH};
     for (int f = 0; f < model->n_state; f++) {
         if (model->state[f].role != GM_DIAGNOSTIC) continue;
-        const int place = field_before(model, f, "position_"), machine = field_before(model, f, "nuts_");
+        const int place = field_before(model, f, "position"), machine = field_before(model, f, "nuts");
         const long n = place < model->n_state ? gm_shape_size(&m->shape[place]) : 0;
         a.metric = gm_grow(a.metric, (size_t)(a.n + n), sizeof *a.metric);
         for (long i = 0; i < n; i++) a.metric[a.n + i] = 1;
@@ -64,7 +67,7 @@ GmAdaptation gm_adaptation(const GmModel *model, const GmMemory *m, const GmRun 
 
 long gm_transitions_left(const GmModel *model, const GmRun *run, int diagnostics, int *line)
 {
-    const int machine = field_before(model, diagnostics, "nuts_");
+    const int machine = field_before(model, diagnostics, "nuts");
     const char *state = run->device ? run->device->state : run->state;
     long left = 0;
     for (int c = 0; c < run->chains && machine < model->n_state; c++) {
