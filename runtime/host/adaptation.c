@@ -6,7 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-// What a block keeps comes before its diagnostics: the nearest field before these that is called so, alone or with the block's name behind it.
+// What a block keeps comes before its diagnostics: the nearest field before these that is called so, alone or with the block's name after
+// it.
 static int field_before(const GmModel *model, int diagnostics, const char *what)
 {
     const size_t n = strlen(what);
