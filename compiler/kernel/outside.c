@@ -856,6 +856,7 @@ static void visit_sample(Walk *w, Node *n)
 {
     const Site *t = n->sample.site;
     for (int i = 0; i < t->nargs && i < t->nsample + 4; i++) need_argument(w, t->args[i]);
+    if (t->guarded) need_argument(w, t->args[t->nargs - 1]);  // behind those of a search, which are computed within
     need_place(w, &(Place){.element = ex_ref(t->var, t->n, t->subscript)});
     inner(w, &n->body, w->who, true);
 }

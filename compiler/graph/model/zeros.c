@@ -146,6 +146,10 @@ static Expr *in_doubt(Expr *e)
         Expr *a = in_doubt(e->args[0]), *b = in_doubt(e->args[1]);
         return a && b ? ex_both(a, b) : a ? a : b;
     }
+    if (e->kind == EX_REDUCE && e->fn == FN_prod) {
+        Index *each = index_new(ex_index_called(e), e->args[0], e->args[1]);
+        return in_doubt(ex_open(e, each)) ? e : NULL;
+    }
     if (e->kind != EX_CALL || e->fn != FN_LE) return ex_is_num(e, 1) ? NULL : e;
     const bool lower = e->args[0]->kind == EX_NUM;
     return end_is_certain(e->args[lower ? 1 : 0], e->args[lower ? 0 : 1], !lower) ? NULL : e;
