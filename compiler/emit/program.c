@@ -114,8 +114,8 @@ static void emit_banner(Out *o, const Program *p, const char *source)
     emit_entries(o, entry, separate);
     if (chosen) {
         line(o,
-             "// In place of the updates marked *, which are then made in some sweeps only, where method selection prefers NUTS (Hoffman "
-             "and Gelman 2014):");
+             "// Where a trial in warm-up prefers NUTS (Hoffman and Gelman 2014), in place of the updates marked *, made then after every "
+             "k-th transition:");
         emit_entries(o, entry + separate, n - separate);
     }
     line(o, "//");
@@ -225,7 +225,7 @@ static void emit_members(Out *o, const Program *p, const char *members)
 static void emit_for_runtime(Out *o, const Program *p)
 {
     emit_kernels_of(o, p, PART_TABLES);
-    directive(o, "#ifndef __CUDACC_RTC__       // the host's: NVRTC, which compiles kernels alone, passes over it");
+    directive(o, "#ifndef __CUDACC_RTC__       // the host's: NVRTC, CUDA's compiler of kernels, passes over it");
     blank(o);
     emit_kernels_of(o, p, PART_FORWARD);
     emit_host(o, p);
@@ -237,7 +237,7 @@ static void emit_for_runtime(Out *o, const Program *p)
 static void emit_last(Out *o, const Program *p, const char *source, int number)
 {
     emit_title(o, number, "the sweep");
-    directive(o, "#ifndef __CUDACC_RTC__       // the host's, which launches kernels: NVRTC, which compiles these alone, passes over it");
+    directive(o, "#ifndef __CUDACC_RTC__       // the host's, which launches kernels: NVRTC, CUDA's compiler of these, passes over it");
     emit_sweep(o, p);
     line(o, "GM_MODEL(\"%s\", \"%s\", MODEL_TABLES)      // read by the runtime; the tables define MODEL_TABLES",
          p->g->model->name ? p->g->model->name : "model", source_name(o->arena, source));

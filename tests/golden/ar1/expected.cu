@@ -4,7 +4,7 @@
 //   y[t]   ~ normal(mean, 1 / sqrt(precision))  impute_y  line 6, if values are missing
 //   phi    ~ normal(mean, 1 / sqrt(precision))  draw_phi  line 9 *
 //   s2^-1  ~ gamma(shape, rate)                 draw_s2   line 10 *
-// In place of the updates marked *, which are then made in some sweeps only, where method selection prefers NUTS (Hoffman and Gelman 2014):
+// Where a trial in warm-up prefers NUTS (Hoffman and Gelman 2014), in place of the updates marked *, made then after every k-th transition:
 //   (phi, s2)  drawn jointly by Hamiltonian Monte Carlo  density_phi_s2  line 9
 //
 // Above each kernel is what it computes, then what words mean that are neither C nor of the model, where they first stand. Those in
@@ -51,7 +51,7 @@ enum { VAR_NONE, VAR_y, VAR_phi, VAR_s2, VAR_log_lik_y, VAR_y_rep };  // streams
 KERNEL_ONCE(impute_y) {  // KERNEL_ONCE: a thread for each chain, with loops of its own
     const real inverse_s2 = 1 / *s->s2, phi_squared = square(*s->phi);
     MISSING_IN_TURN (t, DATA_y) {  // MISSING_IN_TURN (j, DATA_y): places j of y without a value, one after the other
-        wide h = 0, precision = 0;  // h: a normal log density in y has two terms, -precision/2 y^2 + h y, so h = mean * precision
+        wide h = 0, precision = 0;  // h: a normal log density in x has two terms, -precision/2 x^2 + h x, so h = mean * precision
         if (t == 0) {
             precision += 0.01;
         }
@@ -64,7 +64,7 @@ KERNEL_ONCE(impute_y) {  // KERNEL_ONCE: a thread for each chain, with loops of 
             h += *s->phi * inverse_s2 * s->y[t + 1];
         }
         const wide mean = h / precision;
-        DRAW(y, t, NORMAL(mean, precision));  // DRAW(y, k, LAW) draws y[k] from the law and stores it
+        DRAW(y, t, NORMAL(mean, precision));  // DRAW(x, k, LAW) draws x[k] from the law and stores it
     }
 }
 
@@ -86,7 +86,7 @@ KERNEL_SCALAR(draw_s2) {
             + 0.5 * (d->T - 1) * square(mean_y_observed - *s->phi * *s->sum_y_before_observed / fmax(*s->count_observed_2, 1.0))
             + (mean_y_observed - *s->phi * *s->sum_y_before_observed / fmax(*s->count_observed_2, 1.0)) * *s->sum_y_centred
             + 0.5 * *s->sum_y_centred_squared + 1;
-    DRAW(s2, 0, POWER_GAMMA(-1, shape, rate));  // POWER_GAMMA(a, shape, rate): y[k]^a ~ gamma(shape, rate)
+    DRAW(s2, 0, POWER_GAMMA(-1, shape, rate));  // POWER_GAMMA(a, shape, rate): x[k]^a ~ gamma(shape, rate)
 }
 
 // ---- part 3: Hamiltonian Monte Carlo: log density and gradient ----
@@ -166,7 +166,7 @@ KERNEL_ON_REQUEST(log_likelihood) {  // KERNEL_ON_REQUEST: as KERNEL_TEAM, for r
 }
 
 // Replicates of what is observed, in runs that request them.
-//   stream(at, VAR_y, k): the random numbers of y[k]; normal_mean_sd(&g, ...) and its like draw by those of g.
+//   stream(at, VAR_x, k): the random numbers of x[k]; normal_mean_sd(&g, ...) and its like draw by those of g.
 KERNEL_ON_REQUEST(replicate) {
     ONE_LANE {
         Stream g = stream(at, VAR_y_rep, 0);
@@ -274,10 +274,10 @@ KERNEL_PRIOR(log_prior) {  // KERNEL_PRIOR: as KERNEL_TEAM, for the log prior
     ONE_LANE *s->lprior_s2 = -3 * log(*s->s2) - 1 / *s->s2;
 }
 
-#ifndef __CUDACC_RTC__       // the host's: NVRTC, which compiles kernels alone, passes over it
+#ifndef __CUDACC_RTC__       // the host's: NVRTC, CUDA's compiler of kernels, passes over it
 
 // phi from the law of its own statement
-//   UNLESS_KEPT(VAR_y, k): unless the run keeps y[k] as it is; GIVEN(run, y): the run gives or keeps all of y.
+//   UNLESS_KEPT(VAR_x, k): unless the run keeps x[k] as it is; GIVEN(run, x): the run gives or keeps all of x.
 KERNEL_FORWARD(forward_phi) {  // KERNEL_FORWARD: a thread for each chain, on the host, for draws without data
     UNLESS_KEPT(VAR_phi, 0) {
         Stream g = stream(at, VAR_phi, 0);
@@ -546,7 +546,7 @@ enum { GM_DATA_FIELDS = 2, GM_STATE_FIELDS = 24, GM_UPDATES = 4 };  // how many
 
 // ---- part 6: the sweep ----
 
-#ifndef __CUDACC_RTC__       // the host's, which launches kernels: NVRTC, which compiles these alone, passes over it
+#ifndef __CUDACC_RTC__       // the host's, which launches kernels: NVRTC, CUDA's compiler of these, passes over it
 static void update_phi(GmRun *run) { LAUNCH_ONCE(draw_phi, run); }
 static void update_s2(GmRun *run) { LAUNCH_ONCE(draw_s2, run); }
 

@@ -8,7 +8,7 @@
 //   tau^-2          ~ gamma(shape, rate)                            draw_tau             line 11 *
 //   scale_tau       ~ normal(mean, 1 / sqrt(precision)), truncated  draw_scale_tau       line 11, a group move *
 //   shift_mu_theta  ~ normal(mean, 1 / sqrt(precision))             draw_shift_mu_theta  line 10, a group move *
-// In place of the updates marked *, which are then made in some sweeps only, where method selection prefers NUTS (Hoffman and Gelman 2014):
+// Where a trial in warm-up prefers NUTS (Hoffman and Gelman 2014), in place of the updates marked *, made then after every k-th transition:
 //   (mu, tau, theta)  drawn jointly by Hamiltonian Monte Carlo  density_mu_tau_theta  line 10, auxiliaries integrated out
 //
 // Above each kernel is what it computes, then what words mean that are neither C nor of the model, where they first stand. Those in
@@ -58,7 +58,7 @@ enum {  // streams of random numbers, by the place in State
 KERNEL(impute_y) {  // KERNEL: a thread for each element and chain
     EACH_MISSING (j, DATA_y) {  // EACH_MISSING (j, DATA_y): places j of y, row by row, without a value
         const real precision = 1 / square(d->sigma[j]), mean = s->theta[j];
-        DRAW(y, j, NORMAL(mean, precision));  // DRAW(y, k, LAW) draws y[k] from the law and stores it
+        DRAW(y, j, NORMAL(mean, precision));  // DRAW(x, k, LAW) draws x[k] from the law and stores it
     }
 }
 
@@ -70,7 +70,7 @@ KERNEL(impute_y) {  // KERNEL: a thread for each element and chain
 //   with u = nu_tau^-1: log p(u) = log p(nu_tau) - 2*log(u), by |d nu_tau/du|, = log(u)*(shape - 1) - rate*u + const
 KERNEL_SCALAR(draw_nu_tau) {  // KERNEL_SCALAR: a thread for each chain
     const wide shape = 1, rate = 1 / square(*s->tau) + 0.04;
-    DRAW(nu_tau, 0, POWER_GAMMA(-1, shape, rate));  // POWER_GAMMA(a, shape, rate): y[k]^a ~ gamma(shape, rate)
+    DRAW(nu_tau, 0, POWER_GAMMA(-1, shape, rate));  // POWER_GAMMA(a, shape, rate): x[k]^a ~ gamma(shape, rate)
 }
 
 // theta[j] | rest ~ normal(mean, 1 / sqrt(precision))     in parallel     model.gm:14
@@ -87,15 +87,15 @@ KERNEL(draw_theta) {
 // mu | rest ~ normal(mean, 1 / sqrt(precision))     model.gm:10
 //   precision = 0.04 + J/tau^2, mean = sum(j in 1:J, theta[j]/tau^2)/precision
 //   KERNEL_TEAM: for each chain a team of threads, its lanes, all of which go through the body; local variables are each lane's own. LANES
-//   (j, n): j from 0 to n - 1, shared out among lanes. ALONG: so, then all lanes wait for each other. SUM_ALONG (j, n, &a): as ALONG, with
-//   all that lanes add to a; then every lane has this sum in its a.
+//   (j, n): j from 0 to n - 1, shared out among lanes. ALONG: so, then all lanes wait for each other. SUM_ALONG (j, n, &a): as ALONG; then
+//   a has grown, in every lane, by the sum of what all lanes add to it.
 KERNEL_TEAM(draw_mu) {
-    wide h = 0;  // h: a normal log density in y has two terms, -precision/2 y^2 + h y, so h = mean * precision
+    wide h = 0;  // h: a normal log density in x has two terms, -precision/2 x^2 + h x, so h = mean * precision
     const wide precision = d->J / square(*s->tau) + 0.04;
     const wide inverse_tau_squared = 1 / square(*s->tau);
     SUM_ALONG (j, d->J, &h) h += inverse_tau_squared * s->theta[j];
     const wide mean = h / precision;
-    TEAM_DRAW(mu, 0, NORMAL(mean, precision));  // TEAM_DRAW(y, k, LAW): one lane draws y[k] from the law and stores it
+    TEAM_DRAW(mu, 0, NORMAL(mean, precision));  // TEAM_DRAW(x, k, LAW): one lane draws x[k] from the law and stores it
 }
 
 // tau^-2 | rest ~ gamma(shape, rate)     model.gm:11
@@ -242,7 +242,7 @@ KERNEL_ON_REQUEST(log_likelihood) {  // KERNEL_ON_REQUEST: as KERNEL_TEAM, for r
 }
 
 // Replicates of what is observed, in runs that request them.
-//   stream(at, VAR_y, k): the random numbers of y[k]; normal_mean_sd(&g, ...) and its like draw by those of g.
+//   stream(at, VAR_x, k): the random numbers of x[k]; normal_mean_sd(&g, ...) and its like draw by those of g.
 KERNEL_ON_REQUEST(replicate) {
     LANES (j, d->J) {
         Stream g = stream(at, VAR_y_rep, j);
@@ -277,7 +277,7 @@ KERNEL_TEAM(log_joint) {
 // ---- part 5: checks and sums of data, launches, tables for the runtime ----
 
 // Data must lie in the support of their distributions, arguments of these in their domains, and subscripts inside their arrays.
-//   FAULT_AT(y, k, n, message) ends the run, too; in the message # stands for each of the n subscripts k.
+//   FAULT_AT(x, k, n, message) ends the run, too; in the message # stands for each of the n subscripts k.
 KERNEL_TEAM(check_data) {
     LANES (j, d->J) {
         if (d->sigma[j] <= 0) { const long found[] = {(long)(j + 1)}; FAULT_AT("sigma", found, 1,
@@ -332,11 +332,11 @@ KERNEL_PRIOR(log_prior) {  // KERNEL_PRIOR: as KERNEL_TEAM, for the log prior
     ONE_LANE *s->lprior_theta = total_lprior_theta;
 }
 
-#ifndef __CUDACC_RTC__       // the host's: NVRTC, which compiles kernels alone, passes over it
+#ifndef __CUDACC_RTC__       // the host's: NVRTC, CUDA's compiler of kernels, passes over it
 
 // mu from the law of its own statement
 KERNEL_FORWARD(forward_mu) {  // KERNEL_FORWARD: a thread for each chain, on the host, for draws without data
-    UNLESS_KEPT(VAR_mu, 0) {  // UNLESS_KEPT(VAR_y, k): unless the run keeps y[k] as it is; GIVEN(run, y): the run gives or keeps all of y
+    UNLESS_KEPT(VAR_mu, 0) {  // UNLESS_KEPT(VAR_x, k): unless the run keeps x[k] as it is; GIVEN(run, x): the run gives or keeps all of x
         Stream g = stream(at, VAR_mu, 0);
         const wide x = normal_mean_sd(&g, 0, 5);
         VERIFY(x, "mu", 0);
@@ -612,7 +612,7 @@ enum { GM_DATA_FIELDS = 3, GM_STATE_FIELDS = 26, GM_UPDATES = 8 };  // how many
 
 // ---- part 6: the sweep ----
 
-#ifndef __CUDACC_RTC__       // the host's, which launches kernels: NVRTC, which compiles these alone, passes over it
+#ifndef __CUDACC_RTC__       // the host's, which launches kernels: NVRTC, CUDA's compiler of these, passes over it
 static void update_missing_y(GmRun *run) { LAUNCH_MISSING(impute_y, run, DATA_y); }
 static void update_nu_tau(GmRun *run) { LAUNCH_ONCE(draw_nu_tau, run); }
 static void update_theta(GmRun *run) { LAUNCH(draw_theta, run, d->J); }

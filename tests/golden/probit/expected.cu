@@ -4,7 +4,7 @@
 //   y[i]           every value weighed by its density              impute_y            line 7, if values are missing
 //   z_y[i]         ~ normal(mean, 1 / sqrt(precision)), truncated  draw_z_y            line 14, an auxiliary *
 //   (alpha, beta)  ~ joint normal                                  collect_alpha_beta  line 10 *
-// In place of the updates marked *, which are then made in some sweeps only, where method selection prefers NUTS (Hoffman and Gelman 2014):
+// Where a trial in warm-up prefers NUTS (Hoffman and Gelman 2014), in place of the updates marked *, made then after every k-th transition:
 //   (alpha, beta)  drawn jointly by Hamiltonian Monte Carlo  density_alpha_beta  line 10, auxiliaries integrated out
 //
 // Above each kernel is what it computes, then what words mean that are neither C nor of the model, where they first stand. Those in
@@ -55,7 +55,7 @@ enum { VAR_NONE, VAR_y, VAR_alpha, VAR_beta, VAR_z_y, VAR_log_lik_y, VAR_y_rep }
 //   log density += y[i]*log_Phi(alpha + sum(j in 1:p, beta[j]*X[i, j])) + log_Phi(-alpha - sum(j in 1:p, beta[j]*X[i, j]))*(1 - y[i])
 //   In kernels `d` is the data, `s` the state of one chain, and `at` the place in the run, the key of its random numbers. Subscripts count
 //   from 1 in comments, as in the model, and from 0 in the code. *s->x is a number, s->x[k] an element. categorical_log_weights(&g, w, n),
-//   weigh_values: one of n, of probability proportional to exp(w). stream(at, VAR_y, k): the random numbers of y[k]; normal_mean_sd(&g,
+//   weigh_values: one of n, of probability proportional to exp(w). stream(at, VAR_x, k): the random numbers of x[k]; normal_mean_sd(&g,
 //   ...) and its like draw by those of g.
 KERNEL(impute_y) {  // KERNEL: a thread for each element and chain
     EACH_MISSING (i, DATA_y) {  // EACH_MISSING (j, DATA_y): places j of y, row by row, without a value
@@ -71,7 +71,7 @@ KERNEL(impute_y) {  // KERNEL: a thread for each element and chain
             weight[value] = lp;
         }
         const long chosen = categorical_log_weights(&g, weight, values);
-        if (chosen < 1) FAULT("y", i, "no value has a positive probability");  // FAULT(y, k, message) ends the run
+        if (chosen < 1) FAULT("y", i, "no value has a positive probability");  // FAULT(x, k, message) ends the run
         const long x = chosen < 1 ? old : first + chosen - 1;
         NO_RATIO();  // NO_RATIO: none is checked
         s->y[i] = (int)x;
@@ -82,11 +82,11 @@ KERNEL(impute_y) {  // KERNEL: a thread for each element and chain
 //   an auxiliary of albert_chib: Albert and Chib 1993, Journal of the American Statistical Association 88
 //   precision = 1, mean = alpha + sum(j in 1:p, beta[j]*X[i, j]), lower = if_else(y[i] == 1, 0, -inf), upper = if_else(y[i] == 1, inf, 0)
 //   a pass over the rows of X, of which dot is that times beta; what it returns are weights of the row in sums over rows
-//   h: a normal log density in y has two terms, -precision/2 y^2 + h y, so h = mean * precision. NORMAL_WITHIN(h, precision, lower, upper):
+//   h: a normal log density in x has two terms, -precision/2 x^2 + h x, so h = mean * precision. NORMAL_WITHIN(h, precision, lower, upper):
 //   truncated to lie between these ends.
 ROW(draw_z_y, i) {  // ROW(name, k): for row k
     const real h = *s->alpha + dot, precision = 1, lower = (s->y[i] == 1) ? 0 : -INFINITY, upper = (s->y[i] == 1) ? INFINITY : 0;
-    DRAW(z_y, i, NORMAL_WITHIN(h, precision, lower, upper));  // DRAW(y, k, LAW) draws y[k] from the law and stores it
+    DRAW(z_y, i, NORMAL_WITHIN(h, precision, lower, upper));  // DRAW(x, k, LAW) draws x[k] from the law and stores it
     return row_weight_and(s->z_y[i], square(s->z_y[i]));  // row_weight_and(w, t): weight w, and t is added to a total
 }
 
@@ -192,7 +192,7 @@ KERNEL_TEAM(density_alpha_beta) {
     lp -= 0.02 * square(*s->alpha);
     slope_alpha -= 0.04 * *s->alpha;
     // beta[j] ~ normal(0, 5/2)
-    SUM_ALONG (j, d->p, &lp) {  // SUM_ALONG (j, n, &a): as ALONG, with all that lanes add to a; then every lane has this sum in its a
+    SUM_ALONG (j, d->p, &lp) {  // SUM_ALONG (j, n, &a): as ALONG; then a has grown, in every lane, by the sum of what all lanes add to it
         lp -= 0.08 * square(s->beta[j]);
         s->gradient[1 + j] -= 0.16 * s->beta[j];
     }
@@ -313,10 +313,10 @@ KERNEL_PRIOR(log_prior) {  // KERNEL_PRIOR: as KERNEL_TEAM, for the log prior
     ONE_LANE *s->lprior_beta = total_lprior_beta;
 }
 
-#ifndef __CUDACC_RTC__       // the host's: NVRTC, which compiles kernels alone, passes over it
+#ifndef __CUDACC_RTC__       // the host's: NVRTC, CUDA's compiler of kernels, passes over it
 
 // alpha from the law of its own statement
-//   UNLESS_KEPT(VAR_y, k): unless the run keeps y[k] as it is; GIVEN(run, y): the run gives or keeps all of y.
+//   UNLESS_KEPT(VAR_x, k): unless the run keeps x[k] as it is; GIVEN(run, x): the run gives or keeps all of x.
 KERNEL_FORWARD(forward_alpha) {  // KERNEL_FORWARD: a thread for each chain, on the host, for draws without data
     UNLESS_KEPT(VAR_alpha, 0) {
         Stream g = stream(at, VAR_alpha, 0);
@@ -650,7 +650,7 @@ enum { GM_DATA_FIELDS = 4, GM_STATE_FIELDS = 28, GM_UPDATES = 4 };  // how many
 
 // ---- part 6: the sweep ----
 
-#ifndef __CUDACC_RTC__       // the host's, which launches kernels: NVRTC, which compiles these alone, passes over it
+#ifndef __CUDACC_RTC__       // the host's, which launches kernels: NVRTC, CUDA's compiler of these, passes over it
 static void update_missing_y(GmRun *run) { LAUNCH_MISSING(impute_y, run, DATA_y); }
 static void update_z_y(GmRun *run) { LAUNCH_ROWS_AND(draw_z_y, run, d->N, d->p, d->X, beta, rows_beta, scale_of_z_y); }
 

@@ -5,7 +5,7 @@
 //   b         ~ gamma(shape, rate)      draw_b        line 10 *
 //   theta[i]  ~ gamma(shape, rate)      draw_theta    line 11 *
 //   scale_b   ~ gig(order, psi, chi)    draw_scale_b  line 10, a group move *
-// In place of the updates marked *, which are then made in some sweeps only, where method selection prefers NUTS (Hoffman and Gelman 2014):
+// Where a trial in warm-up prefers NUTS (Hoffman and Gelman 2014), in place of the updates marked *, made then after every k-th transition:
 //   (b, theta)  drawn jointly by Hamiltonian Monte Carlo  density_b_theta  line 10
 //
 // Above each kernel is what it computes, then what words mean that are neither C nor of the model, where they first stand. Those in
@@ -49,13 +49,13 @@ enum {  // streams of random numbers, by the place in State
 
 // y[i] | rest ~ poisson(t[i]*theta[i])     if values are missing     model.gm:7
 //   In kernels `d` is the data, `s` the state of one chain, and `at` the place in the run, the key of its random numbers. Subscripts count
-//   from 1 in comments, as in the model, and from 0 in the code. *s->x is a number, s->x[k] an element. stream(at, VAR_y, k): the random
-//   numbers of y[k]; normal_mean_sd(&g, ...) and its like draw by those of g.
+//   from 1 in comments, as in the model, and from 0 in the code. *s->x is a number, s->x[k] an element. stream(at, VAR_x, k): the random
+//   numbers of x[k]; normal_mean_sd(&g, ...) and its like draw by those of g.
 KERNEL(impute_y) {  // KERNEL: a thread for each element and chain
     EACH_MISSING (i, DATA_y) {  // EACH_MISSING (j, DATA_y): places j of y, row by row, without a value
         Stream g = stream(at, VAR_y, i);
         const wide x = poisson(&g, d->t[i] * s->theta[i]);
-        if (!(x >= 0 && x <= 2147483647)) FAULT("y", i, "its draw is not a count of 32 bits");  // FAULT(y, k, message) ends the run
+        if (!(x >= 0 && x <= 2147483647)) FAULT("y", i, "its draw is not a count of 32 bits");  // FAULT(x, k, message) ends the run
         NO_RATIO();  // NO_RATIO: none is checked
         s->y[i] = INTEGER_DRAWN(x);
     }
@@ -64,13 +64,13 @@ KERNEL(impute_y) {  // KERNEL: a thread for each element and chain
 // b | rest ~ gamma(shape, rate)     model.gm:10
 //   shape = 1/10 + 9/5*N, rate = 1 + sum(i in 1:N, theta[i])
 //   KERNEL_TEAM: for each chain a team of threads, its lanes, all of which go through the body; local variables are each lane's own. LANES
-//   (j, n): j from 0 to n - 1, shared out among lanes. ALONG: so, then all lanes wait for each other. SUM_ALONG (j, n, &a): as ALONG, with
-//   all that lanes add to a; then every lane has this sum in its a. POWER_GAMMA(a, shape, rate): y[k]^a ~ gamma(shape, rate).
+//   (j, n): j from 0 to n - 1, shared out among lanes. ALONG: so, then all lanes wait for each other. SUM_ALONG (j, n, &a): as ALONG; then
+//   a has grown, in every lane, by the sum of what all lanes add to it. POWER_GAMMA(a, shape, rate): x[k]^a ~ gamma(shape, rate).
 KERNEL_TEAM(draw_b) {
     const wide shape = 1.8 * d->N + 0.1;
     wide rate = 1;
     SUM_ALONG (i, d->N, &rate) rate += s->theta[i];
-    TEAM_DRAW(b, 0, POWER_GAMMA(1, shape, rate));  // TEAM_DRAW(y, k, LAW): one lane draws y[k] from the law and stores it
+    TEAM_DRAW(b, 0, POWER_GAMMA(1, shape, rate));  // TEAM_DRAW(x, k, LAW): one lane draws x[k] from the law and stores it
 }
 
 // theta[i] | rest ~ gamma(shape, rate)     in parallel     model.gm:11
@@ -78,7 +78,7 @@ KERNEL_TEAM(draw_b) {
 KERNEL(draw_theta) {
     EACH (i, d->N) {  // EACH (j, n): j from 0 to n - 1, shared out among threads
         const wide shape = s->y[i] + 1.8, rate = *s->b + d->t[i];
-        DRAW(theta, i, POWER_GAMMA(1, shape, rate));  // DRAW(y, k, LAW) draws y[k] from the law and stores it
+        DRAW(theta, i, POWER_GAMMA(1, shape, rate));  // DRAW(x, k, LAW) draws x[k] from the law and stores it
     }
 }
 
@@ -92,7 +92,7 @@ KERNEL_TEAM(draw_scale_b) {
     wide psi = 0;
     const wide chi = 2 * *s->b;
     SUM_ALONG (i, d->N, &psi) psi += 2 * d->t[i] * s->theta[i];
-    TEAM_DRAW(scale_b, 0, POWER_GIG(1, order, psi, chi));  // POWER_GIG(a, order, psi, chi): y[k]^a ~ gig(order, psi, chi)
+    TEAM_DRAW(scale_b, 0, POWER_GIG(1, order, psi, chi));  // POWER_GIG(a, order, psi, chi): x[k]^a ~ gig(order, psi, chi)
 }
 
 // A group move (Liu and Sabatti 2000) by scale_b: its law, moved joint density * Jacobian * Haar measure, keeps the posterior
@@ -240,11 +240,11 @@ KERNEL_PRIOR(log_prior) {  // KERNEL_PRIOR: as KERNEL_TEAM, for the log prior
     ONE_LANE *s->lprior_theta = total_lprior_theta;
 }
 
-#ifndef __CUDACC_RTC__       // the host's: NVRTC, which compiles kernels alone, passes over it
+#ifndef __CUDACC_RTC__       // the host's: NVRTC, CUDA's compiler of kernels, passes over it
 
 // b from the law of its own statement
 KERNEL_FORWARD(forward_b) {  // KERNEL_FORWARD: a thread for each chain, on the host, for draws without data
-    UNLESS_KEPT(VAR_b, 0) {  // UNLESS_KEPT(VAR_y, k): unless the run keeps y[k] as it is; GIVEN(run, y): the run gives or keeps all of y
+    UNLESS_KEPT(VAR_b, 0) {  // UNLESS_KEPT(VAR_x, k): unless the run keeps x[k] as it is; GIVEN(run, x): the run gives or keeps all of x
         Stream g = stream(at, VAR_b, 0);
         const wide x = gamma_shape_rate(&g, 0.1, 1);
         VERIFY(x, "b", 0);  // VERIFY(x, ...) ends the run with a message if x is not finite
@@ -485,7 +485,7 @@ enum { GM_DATA_FIELDS = 3, GM_STATE_FIELDS = 15, GM_UPDATES = 5 };  // how many
 
 // ---- part 6: the sweep ----
 
-#ifndef __CUDACC_RTC__       // the host's, which launches kernels: NVRTC, which compiles these alone, passes over it
+#ifndef __CUDACC_RTC__       // the host's, which launches kernels: NVRTC, CUDA's compiler of these, passes over it
 static void update_missing_y(GmRun *run) { LAUNCH_MISSING(impute_y, run, DATA_y); }
 static void update_b(GmRun *run) { LAUNCH_TEAM(draw_b, run, d->N); }
 static void update_theta(GmRun *run) { LAUNCH(draw_theta, run, d->N); }
