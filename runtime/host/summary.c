@@ -230,8 +230,8 @@ static void advise_against_divergent(FILE *to, ByMoves by, bool chosen, bool bet
                                            : "Use a smaller step size (--adapt-delta 0.99)");
 }
 
-// Divergent transitions of the update whose diagnostics begin at column k. A domain that they left is no fault of its step size, and the law
-// of the draws is right there.
+// Divergent transitions of the update whose diagnostics begin at column k. A domain that they left is no fault of its step size, and the
+// law of the draws is right there.
 static void warn_of_divergent(FILE *to, const GmDraws *d, const GmModel *model, const GmRun *run, long k, long divergent, const char *of)
 {
     const int field = d->column[k].field;

@@ -94,8 +94,11 @@ for name, (_, _, _, options) in MODELS.items():
     both("report " + name, fit, "report", "-q", "-o", name + ".html", name, files=[name + ".html"])
 check("a[Aitkin]" in both("levels", gmc, "summary", "levels"), "names of levels")
 check("e[4, 3]" in both("rows", gmc, "summary", "ragged"), "names of ragged rows")
-for path in [p for folder in ("tables", "netcdf") for p in glob.glob(os.path.join(folder, "levels[_.]*"))]:
-    shutil.copy(path, os.path.join(os.path.dirname(path), os.path.basename(path).replace("levels", "other")))
+run(os.path.abspath("levels"), with_data["levels"], "--seed", "2", "-q", "--no-summary", "--samples", "300", "-o", "other", "--format",
+    "both", *MODELS["levels"][3])
+for folder, pattern in (("tables", "other_[0-9].csv"), ("netcdf", "other.nc")):
+    for path in glob.glob(pattern): shutil.move(path, folder)
+    for path in glob.glob("other_*.json"): shutil.copy(path, folder)
 both("compare", gmc, "compare", "levels", "other", "--log-lik", "k")
 said = both("relabel", os.path.abspath("mixture"), "relabel", "-q", "mixture",
             files=["mixture_relabelled_%d.csv" % c for c in (1, 2, 3, 4)], of=no_comment)
