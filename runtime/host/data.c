@@ -711,6 +711,46 @@ static void tell_missing(const GmData *d, const GmModel *m)
     }
 }
 
+// The mean and the standard deviation of a column, of at most a million values that are there; false: of none, or they are all the same.
+static bool moments_of(const double *x, long n, long step, double *mean, double *sd)
+{
+    const long every = n > 1000000 ? n / 1000000 : 1;
+    double first = NAN, sum = 0, squares = 0, there = 0;
+    for (long i = 0; i < n; i += every) {
+        const double v = x[i * step];
+        if (!isfinite(v)) continue;
+        if (isnan(first)) first = v;
+        sum += v - first;
+        squares += (v - first) * (v - first);
+        there++;
+    }
+    if (there < 2) return false;
+    *mean = first + sum / there;
+    *sd = sqrt(fmax(squares - sum * sum / there, 0) / (there - 1));
+    return *sd > 0;
+}
+
+// Sums of squares of numbers that are far from zero and near to each other keep few digits: from a ratio of a million on four are lost, and
+// those of 10^8 are of rounding alone.
+static void warn_of_far(const GmData *d, const GmModel *m)
+{
+    static const double FAR = 1e6;
+    for (int f = 0; f < m->n_data; f++) {
+        const GmShape *s = &d->shape[f];
+        const GmValue *v = gm_values_find(&d->values, m->data[f].name);
+        if (!v || v->type == GM_INT || s->rank == 0 || gm_shape_size(s) == 0) continue;
+        const long columns = s->rank > 1 ? s->dim[s->rank - 1] : 1, rows = gm_shape_size(s) / columns;
+        for (long j = 0; j < columns && j < 1000; j++) {
+            double mean, sd;
+            if (!moments_of((const double *)v->elements + j, rows, columns, &mean, &sd) || fabs(mean) < FAR * sd) continue;
+            gm_error("Warning: values of %s are near %.4g, with a standard deviation of %.3g. Gibbs updates add up squares of such numbers, "
+                     "which have few digits left, and draws may be wrong: subtract a constant from %s, as %.4g",
+                     m->data[f].name, mean, sd, m->data[f].name, mean);
+            break;
+        }
+    }
+}
+
 // All values of responses are missing, those of the files apart.
 static void draw_responses(GmData *d, const GmModel *m)
 {
@@ -842,7 +882,10 @@ static bool open_data(GmData *d, const GmModel *m, char **inputs, int n_inputs, 
         if (!place_field(d, m, f)) return false;
     if (m->data_sizes) m->data_sizes(d->data);
     if (forward) draw_responses(d, m);
-    else if (!others && !later) tell_missing(d, m);
+    else if (!others && !later) {
+        tell_missing(d, m);
+        warn_of_far(d, m);
+    }
     return true;
 }
 
