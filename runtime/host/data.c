@@ -743,8 +743,8 @@ static void warn_of_far(const GmData *d, const GmModel *m)
         for (long j = 0; j < columns && j < 1000; j++) {
             double mean, sd;
             if (!moments_of((const double *)v->elements + j, rows, columns, &mean, &sd) || fabs(mean) < FAR * sd) continue;
-            gm_error("Warning: values of %s are near %.4g, with a standard deviation of %.3g. Gibbs updates add up squares of such numbers, "
-                     "which have few digits left, and draws may be wrong: subtract a constant from %s, as %.4g",
+            gm_error("Warning: values of %s are near %.4g, with a standard deviation of %.3g. Gibbs updates add up squares of such "
+                     "numbers, which have few digits left, and draws may be wrong: subtract a constant from %s, as %.4g",
                      m->data[f].name, mean, sd, m->data[f].name, mean);
             break;
         }
