@@ -39,8 +39,8 @@ def counted(gmc, source, data):
     text = subprocess.run([gmc, "-q", source, "--emit=cuda"], check=True, capture_output=True, text=True).stdout
     if ".summed" not in text:                     # NUTS under method selection has the indicators as they are
         return ""
-    cost = re.search(r"cost\[2\] = (.*);", text).group(1).replace("(double)", "").replace("d->", "")
-    return "%.3g" % (eval(cost, {"pow": pow, "fmax": max, **{k: v for k, v in data.items() if np.ndim(v) == 0}}) * 0.4e-6)
+    cost = re.search(r"cost\[2\] = (.*?);", text, re.S).group(1).replace("(double)", "").replace("(long)", "").replace("d->", "")
+    return "%.3g" % (eval("(" + cost + ")", {"pow": pow, "fmax": max, **{k: v for k, v in data.items() if np.ndim(v) == 0}}) * 0.4e-6)
 
 
 def main():
