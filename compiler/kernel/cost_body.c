@@ -126,10 +126,12 @@ static bool holds_loop(const Node *list)
     return false;
 }
 
-// Where several iterations may be done at once: of a loop over pairs, those of the inner one, if it is long enough.
+// Where several iterations may be done at once: of a loop over pairs, those of the inner one, if it is long enough; and so within the
+// iterations of another loop.
 static Expr *work_at_once(const Node *n, Cost c)
 {
-    const Index *inner = n->loop.n > 1 && !n->loop.order && !n->loop.of ? n->loop.index[n->loop.n - 1] : NULL;
+    const bool within = n->loop.n > 1 || n->loop.how == SHARE_SERIAL;
+    const Index *inner = within && n->loop.n > 0 && !n->loop.order && !n->loop.of ? n->loop.index[n->loop.n - 1] : NULL;
     if (!inner) return c.row;
     return ex_add2(c.row, ex_mul2(ex_add2(c.work, ex_neg(c.row)), ex_call2("<=", cost_rows(inner->lo, inner->hi), ex_num(SHORT))));
 }

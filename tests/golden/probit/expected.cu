@@ -626,7 +626,9 @@ static void cost_1(const void *data, double *cost) {
     cost[7] = (7549 + 40 * pow(fmax((double)d->N, 1), 0.333333) + 40 * pow(fmax((double)d->p, 1), 0.333333));
     cost[8] = (0.0291203 + 0.00251367 * (double)d->N + 0.00219814 * (double)d->p + 0.000819531 * (double)d->N * (double)d->p);
     if (gm_rows_listed(1)) {
-        cost[0] = (242 + 66 * (double)d->N + 0.4 * (double)d->p + 0.32 * (double)d->N * (double)d->p) + 0.6 * gm_sparse_time(1);
+        cost[0] = (242 + 66 * (double)d->N + 0.4 * (double)d->p + 0.32 * (double)d->N * (double)d->p
+                + 1.6 * (double)d->p * (double)(long)(d->p <= 12) + 2.4 * (double)d->N * (double)(long)(d->N <= 12))
+                + 0.6 * gm_sparse_time(1);
     }
 }
 
