@@ -711,10 +711,10 @@ static void tell_missing(const GmData *d, const GmModel *m)
     }
 }
 
-// The mean and the standard deviation of a column, of at most a million values that are there; false: of none, or they are all the same.
-static bool moments_of(const double *x, long n, long step, double *mean, double *sd)
+// The mean and the standard deviation of a column, of about `most` of its values that are there; false: of none, or they are all the same.
+static bool moments_of(const double *x, long n, long step, long most, double *mean, double *sd)
 {
-    const long every = n > 1000000 ? n / 1000000 : 1;
+    const long every = n > most ? n / most : 1;
     double first = NAN, sum = 0, squares = 0, there = 0;
     for (long i = 0; i < n; i += every) {
         const double v = x[i * step];
@@ -740,9 +740,11 @@ static void warn_of_far(const GmData *d, const GmModel *m)
         const GmValue *v = gm_values_find(&d->values, m->data[f].name);
         if (!v || v->type == GM_INT || s->rank == 0 || gm_shape_size(s) == 0) continue;
         const long columns = s->rank > 1 ? s->dim[s->rank - 1] : 1, rows = gm_shape_size(s) / columns;
-        for (long j = 0; j < columns && j < 1000; j++) {
+        const long looked = columns < 1000 ? columns : 1000;  // at a million values in all: a large matrix may not hold up the start
+        for (long j = 0; j < looked; j++) {
             double mean, sd;
-            if (!moments_of((const double *)v->elements + j, rows, columns, &mean, &sd) || fabs(mean) < FAR * sd) continue;
+            const double *column = (const double *)v->elements + j;
+            if (!moments_of(column, rows, columns, 1000000 / looked, &mean, &sd) || fabs(mean) < FAR * sd) continue;
             gm_error("Warning: values of %s are near %.4g, with a standard deviation of %.3g. Gibbs updates add up squares of such "
                      "numbers, which have few digits left, and draws may be wrong: subtract a constant from %s, as %.4g",
                      m->data[f].name, mean, sd, m->data[f].name, mean);
