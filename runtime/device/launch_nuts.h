@@ -195,7 +195,7 @@ GM_LAUNCHES launch_nuts(GmRun *run, void (*density)(GmRun *), GmHmc of)
     }
 #if !defined(__CUDACC__)
     if (gm_nuts_instead(run, &of, density)) return;
-    if (run->checking) gm_nuts_compare(run, &of, density);
+    if (run->checking == GM_CHECK_ALL) gm_nuts_compare(run, &of, density);
     const double before = run->checking ? gm_nuts_density(run, &of, density, -1, 0) : 0;
     const int first = run->chain == GM_IN_STEP ? 0 : run->chain, end = run->chain == GM_IN_STEP ? run->chains : first + 1;
     int *const going = (int *)malloc(sizeof *going * (size_t)(end - first)), asked = end - first;

@@ -144,7 +144,7 @@ GM_HOST_ONLY int gm_takes(const GmRun *run, const GmUpdate *update, int chain)
         const int number = update->joint > 0 ? update->joint : -update->joint;
         if (update->joint > 0 ? !gm_sparse_taken(number) : !gm_sparse_replaced(number)) return 0;
     }
-    if (update->when == GM_EVERY_SWEEP || run->checking) return 1;
+    if (update->when == GM_EVERY_SWEEP || run->checking == GM_CHECK_ALL) return 1;
     if (update->when == GM_ON_CPU || update->when == GM_ON_GPU) return (update->when == GM_ON_GPU) == TAKES_GPU_UPDATES(run);
     const GmSelected *const c = gm_selected(run, update->selection, chain);
     return (c && c->gradients) == (update->when == GM_WITH_GRADIENTS) || (c && c->also);

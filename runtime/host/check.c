@@ -6,6 +6,9 @@
 //
 // and normalising constants cancel. The left side is evaluated from the model as written; the right side is what the update itself adds up
 // while it draws (run->check_log_q). The two are compared update by update for some sweeps of all chains.
+//
+// A run asks the same of its own updates when its draws are made, in one sweep more, and then only whether they are grossly wrong. Data may
+// be such that the sums of an update lose all their digits, which no test of the compiler sees.
 #include "fields.h"
 #include "messages.h"
 #include "runs.h"
@@ -198,12 +201,79 @@ static bool report(const GmModel *model, const GmRun *run, const Verdict *verdic
     return report_gradients() && good;
 }
 
+// ---- after a run ----
+
+// In nats: where ratios are off by as much, draws change by a few percent.
+#define GROSS 0.1
+// Terms of a ratio may be large and cancel although the draw is right: 64 roundings of their sum.
+#define ROUNDINGS (64 * DBL_EPSILON)
+
+typedef struct Suspect {
+    const char *update;
+    double changed, said;
+    int chain;
+} Suspect;
+
+// Whether an update, which it makes, is so for one of the first n chains.
+static bool is_grossly_wrong(const GmModel *model, GmRun *run, const GmMemory *m, int k, int n, Suspect *found)
+{
+    double *before = gm_alloc((size_t)n, sizeof *before);
+    for (int c = 0; c < n; c++) {
+        before[c] = model->log_joint(run, c);
+        run->check_log_q[c] = run->check_size[c] = 0;
+    }
+    model->update(run, k);
+    bool wrong = false;
+    for (int c = 0; c < n && !wrong && !gm_fault_raised(); c++) {
+        const double after = model->log_joint(run, c), said = run->check_log_q[c], off = fabs(after - before[c] - said);
+        const double most = GROSS + 1e-9 * (fabs(before[c]) + fabs(after)) + ROUNDINGS * run->check_size[c];
+        wrong = isfinite(off) && off > most && off > most + 30 * shaken(model, run, m, c, after);
+        if (wrong) *found = (Suspect){model->update_name(k), after - before[c], said, c};
+    }
+    free(before);
+    return wrong;
+}
+
+// A whole sweep is made, in its order, since updates use what those before them have left. As many are compared as time suffices for.
+static GmChecked find_wrong(const GmModel *model, GmRun *run, const GmMemory *m, double seconds, Suspect *found)
+{
+    const double before = gm_seconds();
+    model->log_joint(run, 0);
+    const int updates = model->n_updates;
+    const double pairs = seconds / (2 * fmax(gm_seconds() - before, 1e-9));  // of evaluations
+    const int compared = pairs < updates ? (int)pairs : updates;
+    const int chains = pairs < (double)updates * run->chains ? 1 : run->chains;
+    for (int k = 0; k < updates && compared > 0 && !gm_fault_raised() && !gm_interrupted(); k++) {
+        if ((run->seed + (unsigned)k) % (unsigned)updates >= (unsigned)compared) model->update(run, k);
+        else if (is_grossly_wrong(model, run, m, k, chains, found)) return GM_IS_WRONG;
+    }
+    return compared < updates ? GM_IS_NOT_ASKED : GM_IS_RIGHT;
+}
+
+GmChecked gm_check_after(const GmModel *model, GmRun *run, const GmMemory *m, double seconds)
+{
+    Suspect found;
+    run->checking = GM_CHECK_SWEEP;
+    run->auxiliaries = 1;
+    const GmChecked answer = find_wrong(model, run, m, seconds, &found);
+    run->checking = 0;
+    gm_fault_clear();
+    if (answer == GM_IS_WRONG)
+        gm_error("the draws are wrong: with the update of %s, chain %d, the log density changed by %.6g, and by its law it is %.6g. "
+                 "Sums of data lose digits where these are far from zero, or where little is left of them beside what explains them "
+                 "(--check shows every update)",
+                 found.update, run->first_chain + found.chain + 1, found.changed, found.said);
+    return answer;
+}
+
+// ---- --check ----
+
 int gm_check_updates(const GmModel *model, GmRun *run, const GmData *d, const GmMemory *m)
 {
     const double in_data = terms_of_data(model, d);
     Verdict *verdict = gm_alloc((size_t)model->n_updates, sizeof *verdict);
     double *before = gm_alloc((size_t)run->chains, sizeof *before), *moved = gm_alloc((size_t)run->chains, sizeof *moved);
-    run->checking = 1;
+    run->checking = GM_CHECK_ALL;
     for (run->sweep = 0; run->sweep < SWEEPS && !gm_interrupted() && !gm_fault_raised(); run->sweep++)
         for (int k = 0; k < model->n_updates && !gm_fault_raised(); k++) {
             for (int c = 0; c < run->chains; c++) {

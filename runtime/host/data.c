@@ -730,27 +730,28 @@ static bool moments_of(const double *x, long n, long step, long most, double *me
     return *sd > 0;
 }
 
-// Sums of squares of numbers that are far from zero and near to each other keep few digits: from a ratio of a million on four are lost, and
-// those of 10^8 are of rounding alone.
-static void warn_of_far(const GmData *d, const GmModel *m)
+bool gm_data_tell_far(const GmData *d, const GmModel *m, const char *lead, const char *rest)
 {
     static const double FAR = 1e6;
+    bool any = false;
     for (int f = 0; f < m->n_data; f++) {
         const GmShape *s = &d->shape[f];
         const GmValue *v = gm_values_find(&d->values, m->data[f].name);
         if (!v || v->type == GM_INT || s->rank == 0 || gm_shape_size(s) == 0) continue;
         const long columns = s->rank > 1 ? s->dim[s->rank - 1] : 1, rows = gm_shape_size(s) / columns;
-        const long looked = columns < 1000 ? columns : 1000;  // at a million values in all: a large matrix may not hold up the start
+        const long looked = columns < 1000 ? columns : 1000;  // at a million values in all: a large matrix may not hold up the run
         for (long j = 0; j < looked; j++) {
             double mean, sd;
             const double *column = (const double *)v->elements + j;
             if (!moments_of(column, rows, columns, 1000000 / looked, &mean, &sd) || fabs(mean) < FAR * sd) continue;
-            gm_error("Warning: values of %s are near %.4g, with a standard deviation of %.3g. Gibbs updates add up squares of such "
-                     "numbers, which have few digits left, and draws may be wrong: subtract a constant from %s, as %.4g",
-                     m->data[f].name, mean, sd, m->data[f].name, mean);
+            gm_error("%svalues of %s are near %.4g, with a standard deviation of %.3g, and sums of squares of such numbers have few digits "
+                     "left%s: subtract a constant from %s, as %.4g",
+                     lead, m->data[f].name, mean, sd, rest, m->data[f].name, mean);
+            any = true;
             break;
         }
     }
+    return any;
 }
 
 // All values of responses are missing, those of the files apart.
@@ -884,10 +885,7 @@ static bool open_data(GmData *d, const GmModel *m, char **inputs, int n_inputs, 
         if (!place_field(d, m, f)) return false;
     if (m->data_sizes) m->data_sizes(d->data);
     if (forward) draw_responses(d, m);
-    else if (!others && !later) {
-        tell_missing(d, m);
-        warn_of_far(d, m);
-    }
+    else if (!others && !later) tell_missing(d, m);
     return true;
 }
 

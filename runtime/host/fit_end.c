@@ -43,6 +43,20 @@ static void note_missing(FILE *to, const GmFit *f)
     }
 }
 
+// Whether updates keep the posterior, which they do not where sums of data lose their digits. A run of no more than a moment affords a
+// moment, a night two minutes.
+static bool updates_are_right(GmFit *f)
+{
+    const double share = 0.02 * f->sweep_seconds, most = f->options.max_time > 0 ? 0.2 : 120;
+    if (f->device || f->options.forward || f->sweeps == f->first || f->draws.kept == 0) return true;
+    const GmChecked answer = gm_check_after(f->model, &f->run, &f->memory, share < 0.02 ? 0.02 : share < most ? share : most);
+    if (answer == GM_IS_WRONG) gm_data_tell_far(&f->data, f->model, "  ", "");
+    if (answer == GM_IS_NOT_ASKED) gm_data_tell_far(&f->data, f->model, "Warning: ", ", and draws may be wrong");
+    return answer != GM_IS_WRONG;
+}
+
+static bool has_draws(int status) { return gm_fit_in_order(status) || status == GM_EXIT_INTERRUPTED || status == GM_EXIT_CHECK; }
+
 // NAME_run.json, of a run that has draws; `rerun` compares them.
 static int record(GmFit *f, int status)
 {
@@ -53,7 +67,7 @@ static int record(GmFit *f, int status)
                             .restarts = f->restarts,
                             .gpu = f->device ? f->device->name : NULL,
                             .sweeps = f->sweeps};
-    if (f->draws.kept == 0 || !(gm_fit_in_order(status) || status == GM_EXIT_INTERRUPTED)) return status;
+    if (f->draws.kept == 0 || !has_draws(status)) return status;
     if (!gm_record_write(&f->record, &all, &f->options, status)) return GM_EXIT_FAULT;
     return gm_rerun_same(&f->record) || status != GM_EXIT_OK ? status : GM_EXIT_CHECK;
 }
@@ -84,6 +98,7 @@ int gm_fit_finish(GmFit *f, int status)
     if (gm_fit_in_order(status) && gm_fit_impossible(f)) status = GM_EXIT_FAULT;
     if (f->moments && f->draws.kept > 0 && f->options.output && !gm_moments_write(f->moments, f->options.output, f->options.digits))
         status = GM_EXIT_FAULT;
+    if (gm_fit_in_order(status) && !updates_are_right(f)) status = GM_EXIT_CHECK;
     status = record(f, status);
     FILE *const notes = f->options.summary_form == GM_SUMMARY_TEXT ? stdout : stderr;
     if (f->options.summary && f->draws.kept > 0 && gm_summary_print(stdout, &f->draws, f->model, &f->memory, &f->options, &f->run) &&
@@ -101,7 +116,7 @@ int gm_fit_finish(GmFit *f, int status)
         status = gm_interrupted() ? GM_EXIT_INTERRUPTED : GM_EXIT_FAULT;
     if (f->options.quiet || f->sweeps == 0) return status;
     if (f->options.forward) f->first = f->sweeps;  // no sweeps were made
-    if (f->options.output && f->draws.kept > 0 && (gm_fit_in_order(status) || status == GM_EXIT_INTERRUPTED)) note_files(&f->options);
+    if (f->options.output && f->draws.kept > 0 && has_draws(status)) note_files(&f->options);
     else if (!f->options.output) gm_note("the draws are not written to files; -o NAME does that");
     char median[60] = "";
     const double pace = f->device ? gm_device_pace(f->device) : 0;

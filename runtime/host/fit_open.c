@@ -217,6 +217,7 @@ void gm_fit_announce(const GmFit *f)
         gm_note("%s: %d chain%s, seed %llu, on GPU %d (%s, %s precision)", model->name, o->chains, o->chains > 1 ? "s" : "",
                 (unsigned long long)o->seed, f->device->ordinal, f->device->name, gm_precision_names[f->device->precision]);
         gm_device_note_memory(f->device);
+        gm_data_tell_far(&f->data, model, "Warning: ", ", and draws may be wrong");
     } else if (o->forward == GM_PRIOR)
         gm_note("%s: %ld independent draws from the prior in each of %d file%s, seed %llu", model->name, o->samples, o->chains,
                 o->chains > 1 ? "s" : "", (unsigned long long)o->seed);

@@ -112,6 +112,9 @@ struct GmHmc;
 // GIVEN_X: nothing is added.
 enum { GM_MARGINAL = 1, GM_GIVEN_X };
 
+// Updates are compared with the joint density: all of them (--check), or those that the run makes.
+typedef enum GmChecking { GM_CHECK_ALL = 1, GM_CHECK_SWEEP } GmChecking;
+
 typedef struct GmRun {  // one run: everything that emitted code may read of it
     const void *data;   // the emitted file's Data
     void *state;        // array of the emitted file's State, one per chain
@@ -124,7 +127,7 @@ typedef struct GmRun {  // one run: everything that emitted code may read of it
     int requests;                      // GmRequest bits: what `derive` computes in addition
     int auxiliaries;                   // draws keep auxiliaries, or --check reads them
     int only_asking;                   // setup checks the requirements on data, and does nothing else
-    int checking;                      // --check: kernels add log q(new) - log q(old) to check_log_q[chain]
+    int checking;                      // a GmChecking, or 0. Kernels add log q(new) - log q(old) to check_log_q[chain]
     double *check_log_q, *check_size;  // and the absolute values of the terms of that sum to check_size
     long *check_ratios;                // the number of these kernels, by chain
     const GmMissing *missing;          // by data field

@@ -126,6 +126,13 @@ int gm_calibrate(const GmCalibrated *c, const GmModel *model, const GmOptions *o
 // --check: every update against the log joint; prints a table, returns GM_EXIT_OK, GM_EXIT_CHECK or GM_EXIT_FAULT.
 int gm_check_updates(const GmModel *model, GmRun *run, const GmData *d, const GmMemory *m);
 
+typedef enum GmChecked { GM_IS_RIGHT, GM_IS_WRONG, GM_IS_NOT_ASKED } GmChecked;
+
+// When the draws are made: one sweep more, in which each update's change of the log density is compared with its law's. Wrong, after a
+// message: they differ by more than 0.1 and what rounding explains. Not asked: so many seconds did not suffice. The state is another one
+// then.
+GmChecked gm_check_after(const GmModel *model, GmRun *run, const GmMemory *m, double seconds);
+
 // ---- map.c: the mode ----
 
 // Ascends from the start of each chain, prints the best mode and writes it to files. The status to exit with.

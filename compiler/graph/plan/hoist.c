@@ -186,15 +186,23 @@ Expr *keys_at(const Keys *keys, Expr *ref)
     return ex_ref(ref->var, ref->nargs, at);
 }
 
-// What a square is centred by: it stands for `is` where it is read, at `key` for the group of a row (NULL: the same for all rows).
+// What a sum is centred by: it stands for `is` where it is read, at `key` for the group of a row (NULL: the same for all rows). Each sum of
+// a product has its own.
 typedef struct Shift {
     Var *var;
     Expr *is, *key;
+    struct Shift *next;
 } Shift;
+
+static const Shift *shift_of(const Shift *all, const Expr *ref)
+{
+    while (all && all->var != ref->var) all = all->next;
+    return all;
+}
 
 // One monomial: data coefficient times references, summed over plates and the monomial's own loops. With keys, only the rows
 // whose keys equal `at` are summed; else one gather may be regrouped: a sum over rows becomes a sum over groups.
-static Expr *hoist_term(Sums *to, const Keys *keys, const Loops *plates, const Shift *shift, const Term *t)
+static Expr *hoist_term(Sums *to, const Keys *keys, const Loops *plates, const Shift *shifts, const Term *t)
 {
     Loops all = *plates;
     Expr *key = NULL, *extent = NULL;
@@ -238,11 +246,11 @@ static Expr *hoist_term(Sums *to, const Keys *keys, const Loops *plates, const S
     }
     Expr *e = statistic(to, &all, n, target, dims, t->coefficient, at);
     for (int r = 0; r < t->degree; r++) {
-        const bool shifted = shift && t->ref[r]->var == shift->var;
-        Expr *ref = shifted ? shift->is : t->ref[r];
+        const Shift *shift = shift_of(shifts, t->ref[r]);
+        Expr *ref = shift ? shift->is : t->ref[r];
         if (key) ref = ex_replace(ref, key, ex_index(group));
-        if (!shifted) ref = keys_at(keys, ref);
-        for (int m = 0; m < keys->n && shifted; m++) ref = ex_replace(ref, keys->key[m], keys->at[m]);
+        if (!shift) ref = keys_at(keys, ref);
+        for (int m = 0; m < keys->n && shift; m++) ref = ex_replace(ref, keys->key[m], keys->at[m]);
         e = ex_mul2(e, ref);
     }
     for (int m = own.n - 1; m >= 0; m--) e = ex_reduce("sum", own.index[m], own.index[m]->lo, own.index[m]->hi, e);
@@ -374,11 +382,24 @@ static Expr *mean_of(Sums *to, const Loops *l, Expr *data)
     return ex_div(total, ex_call2("fmax", count, ex_num(1)));
 }
 
-// The square of a sum with a part of data: data around their mean, and a part that does not vary, or by group only. The part is gathered
-// into one unknown, so that what is large in both is subtracted before anything is squared.
-static Expr *centre(Sums *to, const Loops *l, Expr *square, Shift *shift)
+// It stands for a part of a sum while this is expanded.
+static Var *shift_variable(const Sums *to)
 {
-    Expr *sum = square->args[0], *data = ex_num(0), *fixed = ex_num(0), *rest = ex_num(0);
+    Var *v = NEW(to->g->arena, Var);
+    *v = (Var){.name = "shift",
+               .kind = VAR_ELEMENT,
+               .id = to->names->nvars++,
+               .base = BASE_REAL,
+               .lower_number = -INFINITY,
+               .upper_number = INFINITY};
+    return v;
+}
+
+// A sum with a part of data, in a square or a product: data around their mean, and a part that does not vary, or by group only. The part is
+// gathered into one unknown, so that what is large in both is subtracted before anything is multiplied. NULL: there is no such part.
+static Expr *centre(Sums *to, const Loops *l, Expr *sum, Shift **shifts)
+{
+    Expr *data = ex_num(0), *fixed = ex_num(0), *rest = ex_num(0);
     Gather by = {0};
     for (int i = 0; i < sum->nargs; i++) {
         Expr *t = sum->args[i];
@@ -399,14 +420,41 @@ static Expr *centre(Sums *to, const Loops *l, Expr *square, Shift *shift)
         slopes = ex_add2(slopes, ex_mul2(ex_sub(x, mean), b));
         fixed = ex_add2(fixed, ex_mul2(mean, b));
     }
-    shift->is = ex_add2(fixed, middle);
-    if (ex_is_num(shift->is, 0)) return NULL;
-    shift->key = by.key;
+    Expr *is = ex_add2(fixed, middle);
+    if (ex_is_num(is, 0)) return NULL;
+    Shift *shift = NEW(to->g->arena, Shift);
+    *shift = (Shift){shift_variable(to), is, by.key, *shifts};
+    *shifts = shift;
     if (by.key) {
         shift->var->rank = 1;
         shift->var->dim[0] = by.extent;
     }
-    return ex_pow(ex_add(3, (Expr *[]){ex_sub(data, middle), slopes, ex_ref(shift->var, by.key != NULL, &shift->key)}), 2);
+    return ex_add(3, (Expr *[]){ex_sub(data, middle), slopes, ex_ref(shift->var, by.key != NULL, &shift->key)});
+}
+
+static bool is_sum_with_unknowns(const Expr *e) { return e->kind == EX_ADD && !ex_data_only(e); }
+
+// How many sums are multiplied in a factor of a product: 2 in a square.
+static int sums_in(const Expr *factor)
+{
+    if (is_sum_with_unknowns(factor)) return 1;
+    return factor->kind == EX_POW && factor->number == 2 && is_sum_with_unknowns(factor->args[0]) ? 2 : 0;
+}
+
+// Squares and products of sums lose digits where they are expanded: what is large is subtracted first, in each of them.
+static Expr *centre_product(Sums *to, const Loops *l, Expr *e, Shift **shifts)
+{
+    const int n = e->kind == EX_MUL ? e->nargs : 1;
+    Expr *const *factor = e->kind == EX_MUL ? e->args : &e, *all = ex_num(1);
+    int sums = 0;
+    for (int i = 0; i < n; i++) sums += sums_in(factor[i]);
+    if (sums < 2) return e;
+    for (int i = 0; i < n; i++) {
+        const int power = sums_in(factor[i]);
+        Expr *centred = power ? centre(to, l, power == 2 ? factor[i]->args[0] : factor[i], shifts) : NULL;
+        all = ex_mul2(all, centred ? ex_pow(centred, power) : factor[i]);
+    }
+    return all;
 }
 
 static Expr *hoist(Sums *to, const Keys *keys, const Loops *l, Expr *e)
@@ -426,19 +474,8 @@ static Expr *hoist(Sums *to, const Keys *keys, const Loops *l, Expr *e)
         if (varies(factors[i], l)) inside = ex_mul2(inside, factors[i]);
         else outside = ex_mul2(outside, factors[i]);
     if (ex_data_only(inside)) return ex_mul2(outside, statistic(to, l, keys->n, keys->key, keys->extent, inside, keys->at));
-    Shift shift = {0};
-    if (inside->kind == EX_POW && inside->number == 2 && inside->args[0]->kind == EX_ADD) {
-        shift.var = NEW(to->g->arena, Var);
-        *shift.var = (Var){.name = "shift",
-                           .kind = VAR_ELEMENT,
-                           .id = to->names->nvars++,
-                           .base = BASE_REAL,
-                           .lower_number = -INFINITY,
-                           .upper_number = INFINITY};
-        Expr *centred = centre(to, l, inside, &shift);
-        if (centred) inside = centred;
-        else shift.var = NULL;
-    }
+    Shift *shifts = NULL;
+    inside = centre_product(to, l, inside, &shifts);
     Var *vars[MAX_UNKNOWNS];
     Unknowns in = {vars, 0, false};
     if (ex_any_var(inside, test_collect, &in)) return NULL;
@@ -447,7 +484,7 @@ static Expr *hoist(Sums *to, const Keys *keys, const Loops *l, Expr *e)
     Expr *out = ex_num(0);
     for (int i = 0; i < t.n; i++) {
         if (ex_any_var(t.term[i].coefficient, test_moves, NULL)) return NULL;
-        Expr *h = hoist_term(to, keys, l, shift.var ? &shift : NULL, &t.term[i]);
+        Expr *h = hoist_term(to, keys, l, shifts, &t.term[i]);
         if (!h) return NULL;
         out = ex_add2(out, h);
     }
