@@ -5,10 +5,17 @@
 
 // ---- legend.c ----
 
-// What words of this text mean that are neither C nor of the model; `above`, a text that explains its own, or NULL.
-// The text, with what its words mean where they first stand; those of the text above, which may be NULL, are known.
+// What words mean that most kernels of this text have: comment lines.
+void write_throughout(FILE *to, Arena *a, const char *body);
+// The text, with what its words mean where they first stand. `above`: a text that explains its own; NULL: the text is a program, which has
+// those of most kernels at its top.
 void write_explained(FILE *to, Arena *a, const char *body, const char *above);
 const char *legend_text(const Out *o, const char *body);  // the same for a page, a line for each
+
+// ---- works.c ----
+
+const char *works_text(Arena *a, const char *text);             // where the works appeared that the text names; "": it names none
+void write_works(FILE *to, Arena *a, const char *const *text);  // the same of texts of a program, up to a NULL, as comment lines
 
 // ---- launches.c ----
 

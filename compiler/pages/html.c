@@ -127,6 +127,24 @@ static void code_line(const HtmlPage *h, const char *text, size_t n, const char 
 
 static const char *number_of(const Derivation *d) { return d->id + strlen("update-"); }
 
+// Whether an update of a joint normal samples v with the joint normal integrated out.
+static bool samples_before(const Update *u, const Var *v)
+{
+    const Scales *of = u->kind == UPDATE_GAUSSIAN ? u->gaussian.scales : NULL;
+    for (int i = 0; of && i < of->n; i++)
+        if (of->var[i] == v) return true;
+    return false;
+}
+
+// Whether the update draws an unknown that is declared on the line, or what an augmentation has brought in there.
+static bool draws_of_line(const Pages *p, const Derivation *d, int line)
+{
+    for (int i = 0; i < p->nunknowns; i++)
+        for (int k = 0; k < p->unknown[i].n && p->unknown[i].line == line; k++)
+            if (p->unknown[i].by[k] == d || samples_before(d->update, p->unknown[i].v)) return true;
+    return d->line == line;
+}
+
 static void model(const HtmlPage *h)
 {
     FILE *out = h->out;
@@ -142,15 +160,17 @@ static void model(const HtmlPage *h)
         bool any = false;
         for (int i = 0; i < h->p->nderivations; i++) {
             const Derivation *d = &h->p->derivation[i];
-            if (d->line != k + 1) continue;
-            fprintf(out, "%s<a href=\"#%s\" aria-label=\"update %s: ", any ? "" : "<span class=\"to\">&#8594; ", d->id, number_of(d));
+            if (!draws_of_line(h->p, d, k + 1)) continue;
+            fprintf(out, "%s<a href=\"#%s\" aria-label=\"update %s: ", any ? " " : "<span class=\"to\">&#8594; ", d->id, number_of(d));
             html_text(out, d->subject);
             fprintf(out, "\">%s</a>", number_of(d));
             any = true;
         }
         fputs(any ? "</span></span>" : "</span>", out);
     }
-    fputs("</pre><p class=\"note\">Numbers behind a line are the updates of the sweep that it leads to.</p></section>\n", out);
+    fputs("</pre><p class=\"note\">Numbers behind a line are the updates of the sweep that draw what the line declares, or what "
+          "augmentations add to it.</p></section>\n",
+          out);
 }
 
 // ---- formulas ----
@@ -298,13 +318,13 @@ static const Formula *law_before(const Pages *p, const Update *u)
     return ROW(t, formula_letter(t, "p"), formula_fenced(t, '(', given));
 }
 
-// What an update of a joint normal slice samples before it, with the joint normal integrated out.
-static void sweep_before(const HtmlPage *h, const Derivation *d)
+// What an update of a joint normal slice samples before it, with the joint normal integrated out. false: nothing.
+static bool sweep_before(const HtmlPage *h, const Derivation *d)
 {
     const Program *p = h->p->program;
     bool sampled = false;
     for (int i = 0; i < p->nupdates; i++) sampled |= p->updates[i].update == d->update && p->updates[i].collapsed;
-    if (!sampled) return;
+    if (!sampled) return false;
     const Scales *of = d->update->gaussian.scales;
     FILE *out = h->out;
     fprintf(out, "<tr><td><a href=\"#%s\">%s</a></td><td>", d->id, number_of(d));
@@ -314,11 +334,13 @@ static void sweep_before(const HtmlPage *h, const Derivation *d)
     }
     fputs("</td><td>", out);
     formula(out, law_before(h->p, d->update));
-    fputs("</td><td>slice sampling<span class=\"note\">, before the joint normal and with it integrated out, on a CPU"
-          "</span></td><td>",
-          out);
+    fprintf(out,
+            "</td><td>slice sampling<span class=\"note\">%s, before the joint normal and with it integrated out, on a CPU"
+            "</span></td><td>",
+            d->update->when == WITHOUT_GRADIENTS ? "&#160;*" : "");
     const int line = span_line(of->var[0]->span);
     fprintf(out, "<a href=\"#L%d\">%d</a></td></tr>\n", line, line);
+    return true;
 }
 
 static void sweep(const HtmlPage *h)
@@ -330,8 +352,8 @@ static void sweep(const HtmlPage *h)
           out);
     for (int i = 0; i < h->p->nderivations; i++) {
         const Derivation *d = &h->p->derivation[i];
-        sweep_before(h, d);
-        fprintf(out, "<tr><td><a href=\"#%s\">%s</a></td><td>", d->id, number_of(d));
+        const bool then = sweep_before(h, d);
+        fprintf(out, "<tr><td><a href=\"#%s\">%s</a>%s</td><td>", d->id, number_of(d), then ? ", then" : "");
         html_text(out, d->subject);
         fputs("</td><td>", out);
         if (d->law) formula(out, d->law);
@@ -340,7 +362,14 @@ static void sweep(const HtmlPage *h)
         fprintf(out, "<span class=\"note\">%s</span>", when_made(d->update));
         fprintf(out, d->line ? "</td><td><a href=\"#L%d\">%d</a></td></tr>\n" : "</td><td></td></tr>\n", d->line, d->line);
     }
-    fputs("</tbody></table></div></section>\n", out);
+    fputs("</tbody></table></div>", out);
+    bool chosen = false;
+    for (int i = 0; i < h->p->nderivations; i++) chosen |= h->p->derivation[i].update->when == WITH_GRADIENTS;
+    if (chosen)
+        fputs("<p class=\"note\">Where NUTS is preferred, updates marked * are made after every k-th of its transitions: so seldom that they "
+              "have a tenth of the work, or after each if trajectories diverge.</p>",
+              out);
+    fputs("</section>\n", out);
 }
 
 // ---- unknowns ----
@@ -398,15 +427,6 @@ static void derivation(const HtmlPage *h, const Derivation *d)
     for (int i = 0; i < d->ncode; i++) code(h, &d->code[i]);
     if (!d->ncode) fputs("<p class=\"note\">Kernels of another update serve this one.</p>\n", out);
     fputs("</div></div></article>\n", out);
-}
-
-// Whether an update of a joint normal samples v with the joint normal integrated out.
-static bool samples_before(const Update *u, const Var *v)
-{
-    const Scales *of = u->kind == UPDATE_GAUSSIAN ? u->gaussian.scales : NULL;
-    for (int i = 0; of && i < of->n; i++)
-        if (of->var[i] == v) return true;
-    return false;
 }
 
 static bool shown_before(const Pages *p, int i, const Derivation *d)
@@ -485,6 +505,16 @@ static void words(const HtmlPage *h)
     fputs("<p>" OF_COSTS "</p>\n</details></section>\n", h->out);
 }
 
+// Where works appeared that the page names, and what stands in the program alone.
+static void works(const HtmlPage *h)
+{
+    const char *all = named_works(h->p);
+    if (*all) fprintf(h->out, "<p class=\"note\">%s</p>\n", all);
+    fputs("<p class=\"note\">The program, which <code>gmc --emit=cuda</code> prints, has besides what makes a sweep of these updates, the log joint "
+          "density, and what is computed of draws.</p>\n",
+          h->out);
+}
+
 static void marks(const HtmlPage *h)
 {
     for (int i = 0; i < h->p->g->nvars; i++) {
@@ -552,5 +582,6 @@ void page_html(FILE *out, const Pages *p)
         rows(out, &p->computed);
         fputs("</section>\n", out);
     }
+    works(h);
     fputs("</main>\n</body>\n</html>\n", out);
 }
