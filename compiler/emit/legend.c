@@ -179,7 +179,7 @@ static const struct Meaning {
      "`trial_of_`, multiply-adds of a sweep and of a trial, and by correlations of draws."},
     {{EXPANDED},
      "Here a sum of squares over rows, (a - b)^2 = a^2 - 2 a b + b^2, is made of `sum_` and `count_` of State, over data. Any constant "
-     "may first be subtracted from a and b; with a mean_ rounding stays small."},
+     "may first be subtracted from a and b; a mean_ keeps rounding small."},
     {{"~s->position"},
      "Of State: position, its coordinates; gradient, the derivatives of lp, the log density, by them; log_density, lp; nuts, its "
      "memory; moves_, whose end is its name in the draws, what they report: acceptance, step size, depth, leapfrog steps, divergence, "
@@ -223,7 +223,8 @@ static bool occurs(const char *body, const char *word)
     if (*word == '~') return strstr(body, word + 1) != NULL;
     const size_t n = strlen(word);
     for (const char *at = body; (at = strstr(at, word)); at += n)
-        if ((at == body || *word == '.' || (!in_word(at[-1]) && at[-1] != '.')) && (word[n - 1] == '_' || !in_word(at[n])) && !in_comment(body, at))
+        if ((at == body || *word == '.' || (!in_word(at[-1]) && at[-1] != '.')) && (word[n - 1] == '_' || !in_word(at[n])) &&
+            !in_comment(body, at))
             return true;
     return false;
 }
@@ -320,7 +321,6 @@ static void write_block(FILE *to, const Passage *b)
     }
     fputs(code, to);
 }
-
 
 void write_throughout(FILE *to, Arena *a, const char *body)
 {

@@ -99,8 +99,10 @@ static const char only[] = "What a sweep costs, by which a run takes a GPU or th
 int emit_prices(Out *o, const Program *p)
 {
     if (p->priced) {
-        line(o, "// What the unknowns of a selection cost by separate updates and together by HMC, in multiply-adds of a core, counted by gmc from kernels:");
-        line(o, "// [0] a sweep by separate updates, [1] the fixed cost of HMC, [2] each evaluation of its density. From [3] on the same on a GPU, two");
+        line(o, "// What the unknowns of a selection cost by separate updates and together by HMC, in multiply-adds of a core, counted by "
+                "gmc from kernels:");
+        line(o, "// [0] a sweep by separate updates, [1] the fixed cost of HMC, [2] each evaluation of its density. From [3] on the same "
+                "on a GPU, two");
         line(o,
              "// numbers each, of multiply-adds that wait for each other, some 4 ns: whatever the number of chains, and for each chain.");
     }

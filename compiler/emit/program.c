@@ -93,9 +93,11 @@ static void emit_entries(const Out *o, const Entry *entry, int n)
 // What NUTS is made in place of, and when; an auxiliary that it leaves behind is drawn before another update reads it.
 static void emit_instead(Out *o, const Entry *entry, int n, bool auxiliaries)
 {
-    line(o, "// In place of the updates marked *, where a trial in a warm-up of 300 sweeps or more prefers NUTS (Hoffman and Gelman 2014).");
-    line(o, "// They are then made after every k-th transition: so seldom that they have a tenth of the work, or after each if trajectories "
-            "diverge.");
+    line(o,
+         "// In place of the updates marked *, where a trial in a warm-up of 300 sweeps or more prefers NUTS (Hoffman and Gelman 2014).");
+    line(o,
+         "// They are then made after every k-th transition: so seldom that they have a tenth of the work, or after each if trajectories "
+         "diverge.");
     if (auxiliaries) line(o, "// NUTS leaves auxiliaries as they are; a sweep draws them before what reads them.");
     emit_entries(o, entry, n);
 }
@@ -287,7 +289,8 @@ void emit_program(FILE *to, FILE *tables, const char *tables_name, const Program
     int parts = emit_mathematics(o, p);
     Page *page = out.page;
     if (tables) {
-        directive(o, "#include \"%s\"      // %s%s", tables_name, titles[PART_TABLES], has_part(p, PART_HMC) ? ", and the update by NUTS" : "");
+        directive(o, "#include \"%s\"      // %s%s", tables_name, titles[PART_TABLES],
+                  has_part(p, PART_HMC) ? ", and the update by NUTS" : "");
         blank(o);
         out.page = page_new(p->g->arena, apart.to, false);
     } else emit_title(o, ++parts, titles[PART_TABLES]);

@@ -20,12 +20,12 @@ void write_works(FILE *to, Arena *a, const char *const *text);  // the same of t
 // ---- launches.c ----
 
 void emit_launches(Out *o, const Launches *list);
-void emit_one_launch(Out *o, const Launch *l);         // in no block of its own
-void emit_ration(Out *o, const UpdateCode *s);         // functions for what the draws of its scales cost; none if it draws none
+void emit_one_launch(Out *o, const Launch *l);           // in no block of its own
+void emit_ration(Out *o, const UpdateCode *s);           // functions for what the draws of its scales cost; none if it draws none
 const char *launch_alone(Out *o, const Launches *list);  // the one launch of the list; NULL: there are more, or conditions
-const char *work_text(const Out *o, const Kernel *k);  // how many iterations its loops have
-Out launching(const Out *o);                           // for sizes of launches
-void emit_data(const Out *o);                          // the data of a run, as d
+const char *work_text(const Out *o, const Kernel *k);    // how many iterations its loops have
+Out launching(const Out *o);                             // for sizes of launches
+void emit_data(const Out *o);                            // the data of a run, as d
 
 // ---- updates.c ----
 

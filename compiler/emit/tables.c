@@ -235,7 +235,8 @@ static void emit_streams(Out *o, const Program *p)
     for (int i = 0; i < p->nstate; i++) {
         const Var *v = p->state[i].var;
         if (strcmp(c_name(o, v->name), "NONE") == 0) c.of[0] = "VAR_NONE_";
-        if (v->kind == VAR_SUM || v->kind == VAR_LET || (v->on_request && v->on_request != REQUEST_REPLICATES) || (o->g->lesson && !p->state[i].shown))
+        if (v->kind == VAR_SUM || v->kind == VAR_LET || (v->on_request && v->on_request != REQUEST_REPLICATES) ||
+            (o->g->lesson && !p->state[i].shown))
             continue;
         c.of[c.n++] = text(o, last == i ? "VAR_%s" : "VAR_%s = %d", c_name(o, v->name), i + 1);
         last = i + 1;
@@ -621,8 +622,9 @@ bool emit_labels(Out *o, const Program *p)
 
 static void begin_statistics(Out *o)
 {
-    line(o, "// Sums that updates read, and parameters of their laws, for the command `why` of the program: {update, from 0, field of State "
-            "or 0,");
+    line(o,
+         "// Sums that updates read, and parameters of their laws, for the command `why` of the program: {update, from 0, field of State "
+         "or 0,");
     line(o, "// 1 if the element that is drawn reads the element of its own number, or there is but one, text}.");
     line(o, "static const GmStatistic statistics[] = {");
 }

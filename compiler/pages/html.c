@@ -366,9 +366,10 @@ static void sweep(const HtmlPage *h)
     bool chosen = false;
     for (int i = 0; i < h->p->nderivations; i++) chosen |= h->p->derivation[i].update->when == WITH_GRADIENTS;
     if (chosen)
-        fputs("<p class=\"note\">Where NUTS is preferred, updates marked * are made after every k-th of its transitions: so seldom that they "
-              "have a tenth of the work, or after each if trajectories diverge.</p>",
-              out);
+        fputs(
+            "<p class=\"note\">Where NUTS is preferred, updates marked * are made after every k-th of its transitions: so seldom that they "
+            "have a tenth of the work, or after each if trajectories diverge.</p>",
+            out);
     fputs("</section>\n", out);
 }
 
@@ -510,7 +511,8 @@ static void works(const HtmlPage *h)
 {
     const char *all = named_works(h->p);
     if (*all) fprintf(h->out, "<p class=\"note\">%s</p>\n", all);
-    fputs("<p class=\"note\">The program, which <code>gmc --emit=cuda</code> prints, has besides what makes a sweep of these updates, the log joint "
+    fputs("<p class=\"note\">The program, which <code>gmc --emit=cuda</code> prints, has besides what makes a sweep of these updates, the "
+          "log joint "
           "density, and what is computed of draws.</p>\n",
           h->out);
 }

@@ -21,11 +21,11 @@ typedef struct Words {
     char text[LONGEST + 1];
     size_t n;
     bool full;
-    bool squared;  // what is said: its sign makes no difference
+    bool squared;   // what is said: its sign makes no difference
     size_t most;    // letters; 0: LONGEST. With it the sum itself stands beside the name, which leaves signs out
     size_t linked;  // where words at the end begin that belong to what follows; 0: there are none
     int choices;    // around what is said: of a choice within another nothing is
-    bool exact;    // of a value, not of what is summed: a number that has no word, or a subscript that has, makes it full
+    bool exact;     // of a value, not of what is summed: a number that has no word, or a subscript that has, makes it full
 } Words;
 
 static void say(Words *w, const char *word)
@@ -427,14 +427,17 @@ static const char *subscript_name(const Graph *g, const Sum *s, int k, const cha
     return name;
 }
 
+enum { MOST_SERVED = 8 };  // updates that are named, and unknowns of one
+
 static const char *server_text(const Graph *g, const Update *s)
 {
     if (s->conditional) return ex_quote(g->arena, s->conditional->current);
     const char *names = "";
-    for (int i = 0; i < s->nblock && i < 4; i++) names = arena_printf(g->arena, "%s%s%s", names, i ? ", " : "", s->block[i]->name);
-    return s->nblock > 4   ? arena_printf(g->arena, "(%s, and %d more)", names, s->nblock - 4)
-           : s->nblock > 1 ? arena_printf(g->arena, "(%s)", names)
-                           : names;
+    for (int i = 0; i < s->nblock && i < MOST_SERVED; i++)
+        names = arena_printf(g->arena, "%s%s%s", names, i ? ", " : "", s->block[i]->name);
+    return s->nblock > MOST_SERVED ? arena_printf(g->arena, "(%s, and %d more)", names, s->nblock - MOST_SERVED)
+           : s->nblock > 1         ? arena_printf(g->arena, "(%s)", names)
+                                   : names;
 }
 
 // fmax(count, 1), which divides by 1 where nothing is observed, is count for a reader.
@@ -467,8 +470,6 @@ static const char *summed_text(const Graph *g, const Sum *s, const char **where)
     return ex_quote(g->arena, ex_map(value, plain_count, NULL));
 }
 
-enum { MOST_SERVED = 8 };  // updates that are named
-
 const char *statistic_text(const Graph *g, const Sum *s)
 {
     const char *at = "", *over = "", *with = "", *serves = "", *where = NULL, *summed = summed_text(g, s, &where);
@@ -492,6 +493,6 @@ const char *statistic_text(const Graph *g, const Sum *s)
     else if (n)
         serves = arena_printf(g->arena, "; serves the conditional%s of %s%s", n > 1 ? "s" : "", serves,
                               n > MOST_SERVED ? arena_printf(g->arena, " and %d more", n - MOST_SERVED) : "");
-    return arena_printf(g->arena, "%s%s%s%s = sum of %s%s%s%s", s->var->name, s->n ? "[" : "", at, s->n ? "]" : "",
-                        summed, over, with, serves);
+    return arena_printf(g->arena, "%s%s%s%s = sum of %s%s%s%s", s->var->name, s->n ? "[" : "", at, s->n ? "]" : "", summed, over, with,
+                        serves);
 }

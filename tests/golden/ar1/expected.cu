@@ -112,7 +112,7 @@ KERNEL_TEAM(transform_phi_s2) {
 //   log density += -3*log(s2) - (1/s2)
 //   log density += -log(2*pi())/2 - 1/2*log(s2) - 1/2*(y[t] - phi*y[t - 1])^2/s2   over t in 2:T
 //   Here a sum of squares over rows, (a - b)^2 = a^2 - 2 a b + b^2, is made of `sum_` and `count_` of State, over data. Any constant may
-//   first be subtracted from a and b; with a mean_ rounding stays small.
+//   first be subtracted from a and b; a mean_ keeps rounding small.
 KERNEL_TEAM(density_phi_s2) {
     wide lp = 0, slope_phi = 0, slope_s2 = 0;  // slope_x is the derivative of lp by x
     ALONG (e, 2) s->gradient[e] = 0;
