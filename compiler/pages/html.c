@@ -21,7 +21,7 @@ static void tag_text(FILE *out, const char *tag, const char *text)
     fprintf(out, "</%s>", tag);
 }
 
-// Words, in which `this` is code.
+// Words, in which `this` is code. No line ends within an option, `--method nuts`.
 static void prose(FILE *out, const char *text)
 {
     char piece[400];
@@ -30,7 +30,11 @@ static void prose(FILE *out, const char *text)
         if (n >= sizeof piece) n = sizeof piece - 1;
         memcpy(piece, text, n);
         piece[n] = 0;
-        if (code) tag_text(out, "code", piece);
+        if (code && strncmp(piece, "--", 2) == 0) {
+            fputs("<span class=\"of\">", out);
+            tag_text(out, "code", piece);
+            fputs("</span>", out);
+        } else if (code) tag_text(out, "code", piece);
         else html_text(out, piece);
         text += n;
         if (*text == '`') code = !code, text++;
@@ -68,6 +72,32 @@ static void bytes(FILE *out, const char *text, size_t n)
     }
 }
 
+static void marked_text(const HtmlPage *h, const char *text, size_t n, bool code);
+
+// How long the word is that a sign is part of: -x, or 5e-07. 0: it is none.
+static size_t signed_word(const char *text, size_t i, size_t n)
+{
+    size_t to = i;
+    while (to < n && (isalnum((unsigned char)text[to]) || text[to] == '_' || text[to] == '.')) to++;
+    const bool number = isdigit((unsigned char)text[i]) && to > i && text[to - 1] == 'e';
+    if (!(number || to == i) || n - to < 2 || text[to] != '-' || !(isalnum((unsigned char)text[to + 1]) || text[to + 1] == '_')) return 0;
+    if (to == i && i > 0 && text[i - 1] != ' ' && text[i - 1] != '(') return 0;
+    to++;
+    while (to < n && (isalnum((unsigned char)text[to]) || text[to] == '_')) to++;
+    return to - i;
+}
+
+// No line of the page ends behind its sign.
+static void write_signed(const HtmlPage *h, const char *text, size_t n, bool code)
+{
+    const char *sign = memchr(text, '-', n);
+    const size_t before = (size_t)(sign - text) + 1;
+    fputs("<span class=\"of\">", h->out);
+    bytes(h->out, text, before);
+    marked_text(h, text + before, n - before, code);
+    fputs("</span>", h->out);
+}
+
 // Names are marked; places in the model, file.gm:12, are links.
 static void marked_text(const HtmlPage *h, const char *text, size_t n, bool code)
 {
@@ -81,6 +111,12 @@ static void marked_text(const HtmlPage *h, const char *text, size_t n, bool code
             bytes(h->out, text + i, to - i);
             fputs("</a>", h->out);
             i = to;
+            continue;
+        }
+        const size_t word = signed_word(text, i, n);
+        if (word) {
+            write_signed(h, text + i, word, code);
+            i += word;
             continue;
         }
         size_t to = i;
@@ -161,7 +197,7 @@ static void model(const HtmlPage *h)
         for (int i = 0; i < h->p->nderivations; i++) {
             const Derivation *d = &h->p->derivation[i];
             if (!draws_of_line(h->p, d, k + 1)) continue;
-            fprintf(out, "%s<a href=\"#%s\" aria-label=\"update %s: ", any ? " " : "<span class=\"to\">&#8594; ", d->id, number_of(d));
+            fprintf(out, "%s<a href=\"#%s\" aria-label=\"update %s: ", any ? " " : "<span class=\"to\">&#8594;&#160;", d->id, number_of(d));
             html_text(out, d->subject);
             fprintf(out, "\">%s</a>", number_of(d));
             any = true;
@@ -353,7 +389,7 @@ static void sweep(const HtmlPage *h)
     for (int i = 0; i < h->p->nderivations; i++) {
         const Derivation *d = &h->p->derivation[i];
         const bool then = sweep_before(h, d);
-        fprintf(out, "<tr><td><a href=\"#%s\">%s</a>%s</td><td>", d->id, number_of(d), then ? ", then" : "");
+        fprintf(out, "<tr><td><a href=\"#%s\">%s</a>%s</td><td>", d->id, number_of(d), then ? ",&#160;then" : "");
         html_text(out, d->subject);
         fputs("</td><td>", out);
         if (d->law) formula(out, d->law);

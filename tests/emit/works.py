@@ -1,4 +1,4 @@
-"""Works that the compiler names by author and year in what it writes are in the list of compiler/emit/works.c, which says where each appeared.
+"""Works that the compiler names by author and year in what it writes are in the list of compiler/emit/works.c, with where each appeared.
 
     works.py ROOT"""
 import os
