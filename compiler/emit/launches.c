@@ -39,6 +39,7 @@ static const char *argument_text(const Out *o, const Launch *l, const LaunchArg 
     case ARG_NAME: return c_name(o, a->var->name);
     case ARG_FIELD: return text(o, "DATA_%s", a->var->name);
     case ARG_STREAM:
+        if (l->kind == LAUNCH_NUTS && !o->in_category) return text(o, "NUTS_STREAM(%s)", c_name(o, a->var->name));
         return text(o, o->in_category ? "GM_STREAM_OF_ITERATION(run, VAR_%s, category, %d)" : "VAR_%s", c_name(o, a->var->name),
                     o->program->nstate + 1);
     case ARG_FUNCTION: return a->string;

@@ -201,12 +201,12 @@ void emit_assign(Out *o, const Node *n)
     }
 }
 
-// Arrays of one size that are filled alike, on one line; returns the last.
+// Arrays of one size that are filled alike, on one line; returns the last. Where lanes wait after one, no other follows there.
 static const Node *emit_fills(Out *o, const Node *n)
 {
     const Node *last = n;
     const char *count = count_text(o, &n->fill.count), *all = "";
-    while (last->next && last->next->kind == NODE_FILL && last->next->fill.waits == n->fill.waits && !last->next->fill.value &&
+    while (last->next && last->next->kind == NODE_FILL && (!last->fill.waits || last->next->fill.waits) && !last->next->fill.value &&
            strcmp(count_text(o, &last->next->fill.count), count) == 0)
         last = last->next;
     if (n == last || n->fill.value || n->fill.count.n == 0 || o->g->lesson) {
@@ -214,7 +214,7 @@ static const Node *emit_fills(Out *o, const Node *n)
         return n;
     }
     for (const Node *m = n; m != last->next; m = m->next) all = text(o, "%ss->%s[e] = ", all, c_name(o, m->fill.array->name));
-    if (o->team) line(o, "%s (e, %s) %s0;", n->fill.waits ? "ALONG" : "LANES", count, all);
+    if (o->team) line(o, "%s (e, %s) %s0;", last->fill.waits ? "ALONG" : "LANES", count, all);
     else line(o, "for (long e = 0; e < %s; e++) %s0;", count, all);
     return last;
 }

@@ -99,10 +99,12 @@ static const char only[] = "What a sweep costs, by which a run takes a GPU or th
 int emit_prices(Out *o, const Program *p)
 {
     if (p->priced) {
-        line(o, "// A selection: unknowns that are drawn by separate updates or together by HMC, and what that costs in multiply-adds.");
-        line(o, "// [0] a sweep by separate updates, [1] the fixed cost of HMC, [2] each evaluation of its density.");
+        line(o, "// What the unknowns of a selection cost by separate updates and together by HMC, in multiply-adds of a core, counted by "
+                "gmc from kernels:");
+        line(o, "// [0] a sweep by separate updates, [1] the fixed cost of HMC, [2] each evaluation of its density. From [3] on the same "
+                "on a GPU, two");
         line(o,
-             "// From [3] on the same on a GPU, two numbers each: the time whatever the number of chains, and the work of a chain.");
+             "// numbers each, of multiply-adds that wait for each other, some 4 ns: whatever the number of chains, and for each chain.");
     }
     for (const Price *c = p->prices;; c = c->next) {
         if (!c->number && p->priced) line(o, "// %s: the same of all together.", only);

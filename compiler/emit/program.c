@@ -90,11 +90,23 @@ static void emit_entries(const Out *o, const Entry *entry, int n)
     }
 }
 
+// What NUTS is made in place of, and when; an auxiliary that it leaves behind is drawn before another update reads it.
+static void emit_instead(Out *o, const Entry *entry, int n, bool auxiliaries)
+{
+    line(o,
+         "// In place of the updates marked *, where a trial in a warm-up of 300 sweeps or more prefers NUTS (Hoffman and Gelman 2014).");
+    line(o,
+         "// They are then made after every k-th transition: so seldom that they have a tenth of the work, or after each if trajectories "
+         "diverge.");
+    if (auxiliaries) line(o, "// NUTS leaves auxiliaries as they are; a sweep draws them before what reads them.");
+    emit_entries(o, entry, n);
+}
+
 static void emit_banner(Out *o, const Program *p, const char *source)
 {
     Entry *entry = NEW_N(o->arena, Entry, 2 * p->nupdates + 1);
     int n = 0, separate = 0;
-    bool chosen = false, out = false;  // NUTS may be; something is integrated or summed out
+    bool chosen = false, out = false, left = false;  // NUTS may be; something is integrated or summed out; by NUTS, too
     for (int instead = 0; instead < 2; instead++) {
         for (int i = 0; i < p->nupdates; i++) {
             const Update *s = p->updates[i].update;
@@ -103,6 +115,7 @@ static void emit_banner(Out *o, const Program *p, const char *source)
             if (p->updates[i].collapsed) entry[n++] = entry_collapsed(o, &p->updates[i], &own);
             entry[n++] = own;
             chosen |= instead;
+            left |= instead && s->collapsed;
             out |= !instead && (p->updates[i].collapsed || (!s->imputes && (s->collapsed || s->over_sum)));
         }
         if (!instead) separate = n;
@@ -112,27 +125,26 @@ static void emit_banner(Out *o, const Program *p, const char *source)
     line(o,
          "// One sweep updates, in this order, each given all else%s:", out ? " but what its line says is integrated or summed out" : "");
     emit_entries(o, entry, separate);
-    if (chosen) {
-        line(o,
-             "// Where a trial in warm-up prefers NUTS (Hoffman and Gelman 2014), in place of the updates marked *, made then after every "
-             "k-th transition:");
-        emit_entries(o, entry + separate, n - separate);
-    }
+    if (chosen) emit_instead(o, entry + separate, n - separate, left);
     line(o, "//");
     line(o, "// Above each kernel is what it computes, then what words mean that are neither C nor of the model, where they first stand. "
             "Those in");
-    line(o, "// capitals are macros of kernels.h, which make one text a program for a CPU and for a GPU.");
+    line(o, "// capitals are macros of kernels.h, which make one text a program for a CPU and for a GPU. Throughout:");
+}
+
+// What of the runtime is compiled with kernels for a GPU, which takes seconds.
+static void emit_switches(Out *o, const RuntimeParts *uses)
+{
+    if (uses->hmc) directive(o, "#define GM_HMC               // on a GPU kernels.h has Hamiltonian Monte Carlo");
+    if (uses->normals) directive(o, "#define GM_JOINT_NORMALS     // on a GPU it has joint normals, drawn by kernels of the runtime");
+    if (uses->patterns) directive(o, "#define GM_SPARSE_NORMALS    // and those whose precision has few entries");
+    if (uses->grams) directive(o, "#define GM_WEIGHTED_GRAMS    // and weighted products of a matrix with itself");
     directive(o, "#include \"gm.h\"");
     blank(o);
 }
 
-// What of the runtime is compiled with the kernels.
 static void emit_includes(Out *o, const RuntimeParts *uses)
 {
-    if (uses->hmc) directive(o, "#define GM_HMC             // Hamiltonian Monte Carlo");
-    if (uses->normals) directive(o, "#define GM_JOINT_NORMALS     // drawn by kernels of the runtime");
-    if (uses->patterns) directive(o, "#define GM_SPARSE_NORMALS    // and of those whose precision has few entries");
-    if (uses->grams) directive(o, "#define GM_WEIGHTED_GRAMS    // made by them");
     if (o->g->method == METHOD_EM) directive(o, "#define GM_MODES             // no draws: joint normals are at their means");
     directive(o, "#include \"kernels.h\"");
     if (uses->bands) directive(o, "#include \"band.h\"");
@@ -225,7 +237,7 @@ static void emit_members(Out *o, const Program *p, const char *members)
 static void emit_for_runtime(Out *o, const Program *p)
 {
     emit_kernels_of(o, p, PART_TABLES);
-    directive(o, "#ifndef __CUDACC_RTC__       // the host's: NVRTC, CUDA's compiler of kernels, passes over it");
+    directive(o, "#ifndef __CUDACC_RTC__       // the host's: NVRTC, CUDA's compiler of kernels, skips it");
     blank(o);
     emit_kernels_of(o, p, PART_FORWARD);
     emit_host(o, p);
@@ -237,7 +249,7 @@ static void emit_for_runtime(Out *o, const Program *p)
 static void emit_last(Out *o, const Program *p, const char *source, int number)
 {
     emit_title(o, number, "the sweep");
-    directive(o, "#ifndef __CUDACC_RTC__       // the host's, which launches kernels: NVRTC, CUDA's compiler of these, passes over it");
+    directive(o, "#ifndef __CUDACC_RTC__       // the host's, which launches kernels: NVRTC, CUDA's compiler of these, skips it");
     emit_sweep(o, p);
     line(o, "GM_MODEL(\"%s\", \"%s\", MODEL_TABLES)      // read by the runtime; the tables define MODEL_TABLES",
          p->g->model->name ? p->g->model->name : "model", source_name(o->arena, source));
@@ -270,14 +282,15 @@ void emit_program(FILE *to, FILE *tables, const char *tables_name, const Program
     Scope scope = {.arena = p->g->arena, .g = p->g};
     Map real = {0};
     Out out = {.program = p, .g = p->g, .arena = p->g->arena, .scope = &scope, .real = &real}, *o = &out;
-    Body rest = {0}, apart = {0};
+    Body rest = {0}, apart = {0}, top = {0};
     body_begin(&rest);
     if (tables) body_begin(&apart);
     out.page = page_new(p->g->arena, rest.to, false);
     int parts = emit_mathematics(o, p);
     Page *page = out.page;
     if (tables) {
-        directive(o, "#include \"%s\"      // %s", tables_name, titles[PART_TABLES]);
+        directive(o, "#include \"%s\"      // %s%s", tables_name, titles[PART_TABLES],
+                  has_part(p, PART_HMC) ? ", and the update by NUTS" : "");
         blank(o);
         out.page = page_new(p->g->arena, apart.to, false);
     } else emit_title(o, ++parts, titles[PART_TABLES]);
@@ -288,10 +301,18 @@ void emit_program(FILE *to, FILE *tables, const char *tables_name, const Program
     emit_last(o, p, source, parts + 1);
     page_close(page);
     const char *body = body_end(o, &rest), *tables_body = tables ? body_end(o, &apart) : NULL;
-    out.page = page_new(p->g->arena, to, false);
+    body_begin(&top);
+    out.page = page_new(p->g->arena, top.to, false);
     emit_banner(o, p, source);
     page_close(out.page);
+    const char *banner = body_end(o, &top);
+    fputs(banner, to);
+    write_throughout(to, o->arena, body);
+    out.page = page_new(p->g->arena, to, false);
+    emit_switches(o, &p->uses);
+    page_close(out.page);
     write_explained(to, o->arena, body, NULL);
+    write_works(to, o->arena, (const char *const[]){banner, body, NULL});
     if (!tables) return;
     out.page = page_new(p->g->arena, tables, false);
     line(o, "// %s -- of the program that includes it: %s.", tables_name, titles[PART_TABLES]);

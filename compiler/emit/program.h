@@ -5,20 +5,27 @@
 
 // ---- legend.c ----
 
-// What words of this text mean that are neither C nor of the model; `above`, a text that explains its own, or NULL.
-// The text, with what its words mean where they first stand; those of the text above, which may be NULL, are known.
+// What words mean that most kernels of this text have: comment lines.
+void write_throughout(FILE *to, Arena *a, const char *body);
+// The text, with what its words mean where they first stand. `above`: a text that explains its own; NULL: the text is a program, which has
+// those of most kernels at its top.
 void write_explained(FILE *to, Arena *a, const char *body, const char *above);
 const char *legend_text(const Out *o, const char *body);  // the same for a page, a line for each
+
+// ---- works.c ----
+
+const char *works_text(Arena *a, const char *text);             // where the works appeared that the text names; "": it names none
+void write_works(FILE *to, Arena *a, const char *const *text);  // the same of texts of a program, up to a NULL, as comment lines
 
 // ---- launches.c ----
 
 void emit_launches(Out *o, const Launches *list);
-void emit_one_launch(Out *o, const Launch *l);         // in no block of its own
-void emit_ration(Out *o, const UpdateCode *s);         // functions for what the draws of its scales cost; none if it draws none
+void emit_one_launch(Out *o, const Launch *l);           // in no block of its own
+void emit_ration(Out *o, const UpdateCode *s);           // functions for what the draws of its scales cost; none if it draws none
 const char *launch_alone(Out *o, const Launches *list);  // the one launch of the list; NULL: there are more, or conditions
-const char *work_text(const Out *o, const Kernel *k);  // how many iterations its loops have
-Out launching(const Out *o);                           // for sizes of launches
-void emit_data(const Out *o);                          // the data of a run, as d
+const char *work_text(const Out *o, const Kernel *k);    // how many iterations its loops have
+Out launching(const Out *o);                             // for sizes of launches
+void emit_data(const Out *o);                            // the data of a run, as d
 
 // ---- updates.c ----
 

@@ -153,7 +153,7 @@ static const char *const sort_name[SORTS] = {"responses, with missing values as 
                                              "definitions",
                                              "for the draws",
                                              "terms of the log prior",
-                                             "the same of missing values: the host adds up their log_lik_ when it writes a draw",
+                                             "of missing values: the host adds up their log_lik_, and writes those of observed ones only",
                                              "sums of data",
                                              "work arrays"};
 
@@ -235,12 +235,13 @@ static void emit_streams(Out *o, const Program *p)
     for (int i = 0; i < p->nstate; i++) {
         const Var *v = p->state[i].var;
         if (strcmp(c_name(o, v->name), "NONE") == 0) c.of[0] = "VAR_NONE_";
-        if (v->kind == VAR_SUM || v->kind == VAR_LET || v->on_request == REQUEST_LOG_PRIOR || (o->g->lesson && !p->state[i].shown))
+        if (v->kind == VAR_SUM || v->kind == VAR_LET || (v->on_request && v->on_request != REQUEST_REPLICATES) ||
+            (o->g->lesson && !p->state[i].shown))
             continue;
         c.of[c.n++] = text(o, last == i ? "VAR_%s" : "VAR_%s = %d", c_name(o, v->name), i + 1);
         last = i + 1;
     }
-    if (c.n) emit_enum(o, &c, o->g->lesson ? "streams of random numbers" : "streams of random numbers, by the place in State");
+    if (c.n) emit_enum(o, &c, o->g->lesson ? "streams of random numbers" : "random streams, by the place in State");
 }
 
 // What stands for unknowns whose names are too many, or too long, to be part of others: those that a member is called by.
@@ -273,14 +274,12 @@ void emit_structs(Out *o, const Program *p)
                 (Member){.type = "long", .name = text(o, "%s%d", p->total_name, i + 1), .note = ex_quote(o->arena, p->total[i])};
         emit_members(o, member, p->ndata + p->ntotals, 1);
     }
-    blank(o);
     emit_numbers(o, "DATA", "fields of Data", p->data, p->ndata);
     NOTED ("} State;", "  // of one chain; sizes of work arrays are in the tables", "typedef struct State") {
         for (int i = 0; i < p->nstate; i++) member[i] = state_member(o, p, p->state[i].var);
         emit_block_names(o, p, false);
         emit_members(o, member, p->nstate, SORTS);
     }
-    blank(o);
     emit_streams(o, p);
 }
 
@@ -623,8 +622,10 @@ bool emit_labels(Out *o, const Program *p)
 
 static void begin_statistics(Out *o)
 {
-    line(o, "// Sums that updates read, and parameters of their laws, for `why`: {update, from 0, field of State, whether an element reads "
-            "its own, text}.");
+    line(o,
+         "// Sums that updates read, and parameters of their laws, for the command `why` of the program: {update, from 0, field of State "
+         "or 0,");
+    line(o, "// 1 if the element that is drawn reads the element of its own number, or there is but one, text}.");
     line(o, "static const GmStatistic statistics[] = {");
 }
 

@@ -112,7 +112,8 @@ static bool is_alone(Out *o, const UpdateCode *s)
 void emit_update(Out *o, const UpdateCode *s)
 {
     if (s->collapsed)
-        line(o, "// For SCALES, with v integrated out: NORMAL_ macros draw nothing here, they add (h - J v)'J^-1 (h - J v)/2 - log|J|/2");
+        line(o, "// What SCALES calls, with v integrated out: by `run` it has NORMAL_ macros draw nothing and add (h - J v)'J^-1 (h - J "
+                "v)/2 - log|J|/2");
     if (s->density.first) emit_stage(o, s->density_name, &s->density);
     if (s->jacobian.first) emit_stage(o, s->jacobian_name, &s->jacobian);
     if (is_alone(o, s)) {
@@ -140,8 +141,10 @@ static void emit_updates(Out *o, const Program *p)
     if (row) blank(o);
     bool selects = false;
     for (int i = 0; i < p->nupdates; i++) selects |= p->updates[i].update->when == WITH_GRADIENTS;
-    line(o, "// What each update draws, and its function.%s",
-         selects ? " The number is its selection, of which warm-up takes NUTS, WITH_GRADIENTS, or those WITHOUT." : "");
+    line(o, selects ? "// What each update draws, its function, and a selection: a set of unknowns for which warm-up takes NUTS, "
+                      "WITH_GRADIENTS, or "
+                      "those WITHOUT."
+                    : "// What each update draws, and its function.");
     ENDING("};", "static const GmUpdate updates[] =")
     {
         for (int i = 0; i < p->nupdates; i++) line(o, "%s,", update_row(o, &p->updates[i]));

@@ -4,8 +4,8 @@
 //   after    lp += -0.5 * (sum_a_squared - 2 * sum_a_b + ...) / square(*s->sigma)
 //                    - d->N * log_sigma;
 //
-// A line ends where the fewest brackets are open, there where the operator binds least, there as late as there is room. Comments keep
-// their lines, as do lines of the preprocessor, and what stands in quotes stays whole.
+// A short loop is one line. A line ends where the fewest brackets are open, there where the operator binds least, there as late as there is
+// room. Comments keep their lines, as do lines of the preprocessor, and what stands in quotes stays whole.
 #include <stdbool.h>
 #include <string.h>
 #include "out.h"
@@ -103,12 +103,58 @@ static void write_line(FILE *out, const char *c, size_t n)
     fprintf(out, "%*s%.*s\n", (int)before, "", (int)(n - from), c + from);
 }
 
+// A loop whose body is two short statements, the first of them a name for a value: with them on one line, if they fit there. Returns the
+// length of its four lines; 0: it is none.
+//
+//   before   SUM_ALONG (i, n, &a) {            after   SUM_ALONG (i, n, &a) { const wide x = s->x[i]; a += x * x; }
+//                const wide x = s->x[i];
+//                a += x * x;
+//            }
+static size_t short_loop(const char *c, const char *end)
+{
+    const char *at[5] = {c};
+    size_t indent[4], code = 0;
+    for (int k = 0; k < 4; k++) {
+        if (at[k] >= end) return 0;
+        const size_t n = strcspn(at[k], "\n");
+        indent[k] = strspn(at[k], " ");
+        if (n <= indent[k] || code_length(at[k], n) != n) return 0;
+        const char last = at[k][n - 1];
+        if (last != (k == 0 ? '{' : k == 3 ? '}' : ';') || (k == 3 && n != indent[k] + 1) || (k < 3 && end_of_statement(at[k], n)))
+            return 0;
+        code += k ? n - indent[k] + 1 : n;
+        at[k + 1] = at[k] + n + 1;
+    }
+    const bool names = strncmp(at[1] + indent[1], "const ", 6) == 0 && strncmp(at[2] + indent[2], "const ", 6) != 0;
+    const bool loop =
+        strncmp(c + indent[0], "SUM_ALONG", 9) == 0 || strncmp(c + indent[0], "ALONG", 5) == 0 || strncmp(c + indent[0], "LANES", 5) == 0;
+    return names && loop && indent[1] == indent[0] + 4 && indent[2] == indent[1] && indent[3] == indent[0] && code <= CODE_COLUMNS
+               ? (size_t)(at[4] - c)
+               : 0;
+}
+
+static void write_short_loop(FILE *out, const char *c, size_t n)
+{
+    for (size_t i = 0; i + 1 < n; i++) {
+        const bool end = c[i] == '\n';
+        fputc(end ? ' ' : c[i], out);
+        if (end) i += strspn(c + i + 1, " ");
+    }
+    fputc('\n', out);
+}
+
 void write_wrapped(FILE *out, const char *all, size_t n)
 {
     bool directive = false;  // the line is one of the preprocessor, or goes on with one
     for (const char *const end = all + n; all < end;) {
         const size_t length = strcspn(all, "\n");
         directive |= *all == '#';
+        const size_t loop = directive ? 0 : short_loop(all, end);
+        if (loop) {
+            write_short_loop(out, all, loop);
+            all += loop;
+            continue;
+        }
         if (directive) fprintf(out, "%.*s\n", (int)length, all);
         else write_line(out, all, length);
         directive &= length > 0 && all[length - 1] == '\\';

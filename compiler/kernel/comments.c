@@ -83,7 +83,7 @@ static const Augmentation *rule_that_brought(const Graph *g, const Var *v)
     return NULL;
 }
 
-enum { LONGEST_FACTOR = 100, LONGEST_STATEMENTS = 250 };
+enum { LONGEST_FACTOR = 100, LONGEST_STATEMENTS = 330 };
 
 const char *factor_text(Lower *p, const Factor *f)
 {
@@ -119,7 +119,8 @@ static const char *statements_with(Lower *p, const Augmentation *rule, const Var
         if (f->rule != rule || !occurs) continue;
         if (!f->dist || !f->value) return NULL;
         if (f->original && f->original->dist) original = f->original;
-        const char *meaning = once(p, f->dist->name) ? meaning_of(p->g, f->dist, f->nargs, f->args) : NULL;
+        const bool said = p->g->lesson && f->value->kind == EX_REF && f->value->var == v;  // its own law is of a power of it
+        const char *meaning = !said && once(p, f->dist->name) ? meaning_of(p->g, f->dist, f->nargs, f->args) : NULL;
         all = words(p, "%s%s%s%s%s", all, n++ ? ", " : "", factor_text(p, f), meaning ? ": " : "", meaning ? meaning : "");
     }
     if (n < 2) return NULL;
@@ -170,8 +171,7 @@ void comment_update(Lower *p, const Update *s)
     if (s->kind == UPDATE_NUTS) {
         note(p, "%s%s     %s", d->what, d->is, line_of(p, s->span));
         note(p, "  %s", because);
-        note(p, "  the log density of %s, of which the code leaves out constants; that of their coordinates has the log Jacobian besides",
-             d->subject);
+        note(p, "  its log density, of which the code leaves out constants; that of its coordinates has the log Jacobian besides");
     } else
         note(p, "%s | rest%s%s%s%s%s     %s", d->what, *d->is == ':' ? "" : " ", d->is, because ? density ? ", because " : "     " : "",
              because ? because : "", more, line_of(p, s->span));

@@ -12,7 +12,8 @@
 // On a GPU each wait of a team of several blocks takes as long as some thousand operations of a lane. Few rows are one block's however much
 // is added up for each.
 //
-//   barriers   A barrier is left out if all have just waited: after ALONG, SUM_ALONG, by one lane, and another barrier.
+//   barriers   A barrier is left out if all have just waited: after ALONG, SUM_ALONG, by one lane, and another barrier. After an array is
+//              filled it becomes the wait of that loop: ALONG in place of LANES.
 //   ALONG      becomes LANES (nobody waits after it) at the end of a kernel, and before another ALONG, if neither writes what the other
 //              reads or writes, nor do those before it since the last wait.
 //              Bodies are looked into that consist of updates, lets, loops and conditions; what else there is waits as ever.
@@ -133,6 +134,7 @@ static bool ends_with_wait(const Node *n)
 typedef struct Waits {
     Arena *a;
     const Node *before;  // the last node
+    Node *filled;        // the same, if it fills an array
     Node *open;          // a loop ALONG that is the last node
     Touched since;       // by it and the loops before it, after which nobody waits
 } Waits;
@@ -151,15 +153,25 @@ static void begins(Waits *w, Node *n)
     w->open = n;
 }
 
+// Whether the barrier after it is one: lanes then wait at its end.
+static bool takes_wait(Node *fill)
+{
+    if (fill) fill->fill.waits = true;
+    return fill != NULL;
+}
+
 // Of a nest and a sum, what is in them.
 static void wait_less(Waits *w, Node **list)
 {
     for (Node **at = list; *at;) {
         Node *n = *at;
-        if (n->kind == NODE_BARRIER && ends_with_wait(w->before)) {
+        if (n->kind == NODE_BARRIER && (ends_with_wait(w->before) || takes_wait(w->filled))) {
             *at = n->next;
+            w->before = n;
+            w->filled = NULL;
             continue;
         }
+        w->filled = n->kind == NODE_FILL ? n : NULL;
         if (n->kind == NODE_NEST || n->kind == NODE_REDUCE) wait_less(w, &n->body);
         else if (n->kind != NODE_COMMENT) begins(w, n);
         at = &n->next;

@@ -191,8 +191,22 @@ static const Formula *given_rest(Notation *t, const Formula *what)
 
 static bool is_square_of(const Expr *e, const Expr *u) { return e->kind == EX_POW && e->number == 2 && e->args[0] == u; }
 
+// Of a truncated law: between which ends the formula holds. NULL: everywhere.
+static const char *where_it_holds(Arena *a, const Description *says, const char *x)
+{
+    const char *all = NULL;
+    for (int i = 0; i < says->n; i++)
+        for (int side = 0; side < 2; side++) {
+            const char *end = says->line[i], *name = side ? "upper = " : "lower = ";
+            if (strncmp(end, name, strlen(name)) != 0) continue;
+            end = strcspn(end, "(") == strlen(end) ? end + strlen(name) : side ? "upper" : "lower";
+            all = arena_printf(a, "%s%s %s %s", all ? all : "for ", all ? " and" : x, side ? "<" : ">", end);
+        }
+    return all;
+}
+
 // Coefficients of the statistics of the family, and the square that those of x and x^2 make.
-static void complete_natural(Writing *w, DerivationStep *s, const Conditional *c)
+static void complete_natural(Writing *w, DerivationStep *s, const Conditional *c, const Description *says)
 {
     Notation *t = &w->names;
     Arena *a = w->p->arena;
@@ -217,11 +231,11 @@ static void complete_natural(Writing *w, DerivationStep *s, const Conditional *c
         const Formula *half = ROW(t, formula_sign(t, SIGN_NEGATIVE), formula_of(t, ex_num(0.5)), formula_sign(t, SIGN_TIMES),
                                   formula_word(t, "precision"), formula_sign(t, SIGN_TIMES));
         const Formula *of = formula_fenced(t, '(', ROW(t, x, formula_sign(t, SIGN_MINUS), mean));
-        row_new(
-            a, s,
-            (Row){.words = "the square completed:",
-                  .formula = ROW(t, given_rest(t, x), formula_sign(t, SIGN_EQUALS), half, formula_power(t, of, formula_of(t, ex_num(2))),
-                                 formula_sign(t, SIGN_PLUS), formula_word(t, "const"))});
+        row_new(a, s,
+                (Row){.words = "the square completed:",
+                      .formula = ROW(t, given_rest(t, x), formula_sign(t, SIGN_EQUALS), half,
+                                     formula_power(t, of, formula_of(t, ex_num(2))), formula_sign(t, SIGN_PLUS), formula_word(t, "const")),
+                      .note = where_it_holds(a, says, ex_quote(a, c->current))});
     }
 }
 
@@ -342,7 +356,7 @@ static void derive_exact(Writing *w, Derivation *d, DerivationStep *collect)
                                         whole ? "The sum of the terms that hold it, as coefficients of statistics of x:"
                                               : "Their sum, as coefficients of its statistics:");
     if (whole) says_what_x_is(w, complete, c);
-    complete_natural(w, complete, c);
+    complete_natural(w, complete, c, says);
     const bool power = c->family->power && c->power != 1;
     DerivationStep *recognise = step_new(d, "Recognise",
                                          power ? "In this power of it, with the Jacobian of the power, the law of a family:"
@@ -468,24 +482,30 @@ static void find_changes(const Pages *p, Derivation *d)
     if (asked)
         change(p, d, arena_printf(p->arena, "The model requests it on line %d; without that request gmc chooses.", span_line(asked->span)));
     if (u->selection)
-        change(p, d,
-               "A warm-up of 300 sweeps or more compares Gibbs updates and NUTS for these unknowns. `--method gibbs` and `--method nuts` "
-               "decide instead.");
+        change(
+            p, d,
+            "A warm-up of 300 sweeps or more compares Gibbs updates and NUTS for these unknowns; after a shorter one the updates marked * "
+            "in the sweep draw them. `--method gibbs` and `--method nuts` decide instead.");
     if (rule)
         change(p, d,
                arena_printf(p->arena, "It is there by the augmentation %s on line %d. `gmc --no-augment` leaves the model as written.",
                             rule->rule->name, span_line(rule->factor->span)));
     if (asked || u->imputes || u->group_move || proposal_of(u) || v->kind == VAR_AUXILIARY || u->does != DRAWS) return;
     const bool gibbs = u->kind == UPDATE_EXACT || u->kind == UPDATE_GAUSSIAN || u->kind == UPDATE_OWN;
-    if (gibbs && real) change(p, d, arena_printf(p->arena, "`infer { %s by nuts; }` draws it by NUTS.", names_of(p, u)));
-    if (gibbs && real && u->nblock == 1) change(p, d, arena_printf(p->arena, "`infer { %s by slice; }` samples it by slices.", v->name));
+    if (gibbs && real) change(p, d, arena_printf(p->arena, "`infer { %s by nuts; }` in the model draws it by NUTS.", names_of(p, u)));
+    if (gibbs && real && u->nblock == 1)
+        change(p, d, arena_printf(p->arena, "`infer { %s by slice; }` in the model draws it by slice sampling.", v->name));
     if (u->kind == UPDATE_GAUSSIAN && u->nblock > 1)
-        change(p, d, arena_printf(p->arena, "`infer { %s by gibbs(joint = off); }` draws it by itself.", v->name));
+        change(p, d,
+               arena_printf(p->arena, "`infer { %s by gibbs(joint = off); }` in the model draws it alone, outside of the joint normal.",
+                            v->name));
     if (u->kind == UPDATE_SLICE && d->because) change(p, d, "Without the reason above, its law would be a family, and the draw exact.");
-    if (u->kind == UPDATE_SLICE && real) change(p, d, arena_printf(p->arena, "`infer { %s by nuts; }` draws it by NUTS.", names_of(p, u)));
+    if (u->kind == UPDATE_SLICE && real)
+        change(p, d, arena_printf(p->arena, "`infer { %s by nuts; }` in the model draws it by NUTS.", names_of(p, u)));
     if (u->kind == UPDATE_ENUM && u->nblock == 1 && v->discrete && !v->summing.summed)
         change(p, d,
-               arena_printf(p->arena, "`infer { %s by marginal; }` updates others with it summed out, where that is possible.", v->name));
+               arena_printf(p->arena, "`infer { %s by marginal; }` in the model updates others with it summed out, where that is possible.",
+                            v->name));
 }
 
 static void derivation_make(const Pages *p, Derivation *d, const UpdateCode *code, int number)

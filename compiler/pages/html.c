@@ -21,7 +21,7 @@ static void tag_text(FILE *out, const char *tag, const char *text)
     fprintf(out, "</%s>", tag);
 }
 
-// Words, in which `this` is code.
+// Words, in which `this` is code. No line ends within an option, `--method nuts`.
 static void prose(FILE *out, const char *text)
 {
     char piece[400];
@@ -30,7 +30,11 @@ static void prose(FILE *out, const char *text)
         if (n >= sizeof piece) n = sizeof piece - 1;
         memcpy(piece, text, n);
         piece[n] = 0;
-        if (code) tag_text(out, "code", piece);
+        if (code && strncmp(piece, "--", 2) == 0) {
+            fputs("<span class=\"of\">", out);
+            tag_text(out, "code", piece);
+            fputs("</span>", out);
+        } else if (code) tag_text(out, "code", piece);
         else html_text(out, piece);
         text += n;
         if (*text == '`') code = !code, text++;
@@ -68,6 +72,32 @@ static void bytes(FILE *out, const char *text, size_t n)
     }
 }
 
+static void marked_text(const HtmlPage *h, const char *text, size_t n, bool code);
+
+// How long the word is that a sign is part of: -x, or 5e-07. 0: it is none.
+static size_t signed_word(const char *text, size_t i, size_t n)
+{
+    size_t to = i;
+    while (to < n && (isalnum((unsigned char)text[to]) || text[to] == '_' || text[to] == '.')) to++;
+    const bool number = isdigit((unsigned char)text[i]) && to > i && text[to - 1] == 'e';
+    if (!(number || to == i) || n - to < 2 || text[to] != '-' || !(isalnum((unsigned char)text[to + 1]) || text[to + 1] == '_')) return 0;
+    if (to == i && i > 0 && text[i - 1] != ' ' && text[i - 1] != '(') return 0;
+    to++;
+    while (to < n && (isalnum((unsigned char)text[to]) || text[to] == '_')) to++;
+    return to - i;
+}
+
+// No line of the page ends behind its sign.
+static void write_signed(const HtmlPage *h, const char *text, size_t n, bool code)
+{
+    const char *sign = memchr(text, '-', n);
+    const size_t before = (size_t)(sign - text) + 1;
+    fputs("<span class=\"of\">", h->out);
+    bytes(h->out, text, before);
+    marked_text(h, text + before, n - before, code);
+    fputs("</span>", h->out);
+}
+
 // Names are marked; places in the model, file.gm:12, are links.
 static void marked_text(const HtmlPage *h, const char *text, size_t n, bool code)
 {
@@ -81,6 +111,12 @@ static void marked_text(const HtmlPage *h, const char *text, size_t n, bool code
             bytes(h->out, text + i, to - i);
             fputs("</a>", h->out);
             i = to;
+            continue;
+        }
+        const size_t word = signed_word(text, i, n);
+        if (word) {
+            write_signed(h, text + i, word, code);
+            i += word;
             continue;
         }
         size_t to = i;
@@ -127,6 +163,24 @@ static void code_line(const HtmlPage *h, const char *text, size_t n, const char 
 
 static const char *number_of(const Derivation *d) { return d->id + strlen("update-"); }
 
+// Whether an update of a joint normal samples v with the joint normal integrated out.
+static bool samples_before(const Update *u, const Var *v)
+{
+    const Scales *of = u->kind == UPDATE_GAUSSIAN ? u->gaussian.scales : NULL;
+    for (int i = 0; of && i < of->n; i++)
+        if (of->var[i] == v) return true;
+    return false;
+}
+
+// Whether the update draws an unknown that is declared on the line, or what an augmentation has brought in there.
+static bool draws_of_line(const Pages *p, const Derivation *d, int line)
+{
+    for (int i = 0; i < p->nunknowns; i++)
+        for (int k = 0; k < p->unknown[i].n && p->unknown[i].line == line; k++)
+            if (p->unknown[i].by[k] == d || samples_before(d->update, p->unknown[i].v)) return true;
+    return d->line == line;
+}
+
 static void model(const HtmlPage *h)
 {
     FILE *out = h->out;
@@ -142,15 +196,17 @@ static void model(const HtmlPage *h)
         bool any = false;
         for (int i = 0; i < h->p->nderivations; i++) {
             const Derivation *d = &h->p->derivation[i];
-            if (d->line != k + 1) continue;
-            fprintf(out, "%s<a href=\"#%s\" aria-label=\"update %s: ", any ? "" : "<span class=\"to\">&#8594; ", d->id, number_of(d));
+            if (!draws_of_line(h->p, d, k + 1)) continue;
+            fprintf(out, "%s<a href=\"#%s\" aria-label=\"update %s: ", any ? " " : "<span class=\"to\">&#8594;&#160;", d->id, number_of(d));
             html_text(out, d->subject);
             fprintf(out, "\">%s</a>", number_of(d));
             any = true;
         }
         fputs(any ? "</span></span>" : "</span>", out);
     }
-    fputs("</pre><p class=\"note\">Numbers behind a line are the updates of the sweep that it leads to.</p></section>\n", out);
+    fputs("</pre><p class=\"note\">Numbers behind a line are the updates of the sweep that draw what the line declares, or what "
+          "augmentations add to it.</p></section>\n",
+          out);
 }
 
 // ---- formulas ----
@@ -298,13 +354,13 @@ static const Formula *law_before(const Pages *p, const Update *u)
     return ROW(t, formula_letter(t, "p"), formula_fenced(t, '(', given));
 }
 
-// What an update of a joint normal slice samples before it, with the joint normal integrated out.
-static void sweep_before(const HtmlPage *h, const Derivation *d)
+// What an update of a joint normal slice samples before it, with the joint normal integrated out. false: nothing.
+static bool sweep_before(const HtmlPage *h, const Derivation *d)
 {
     const Program *p = h->p->program;
     bool sampled = false;
     for (int i = 0; i < p->nupdates; i++) sampled |= p->updates[i].update == d->update && p->updates[i].collapsed;
-    if (!sampled) return;
+    if (!sampled) return false;
     const Scales *of = d->update->gaussian.scales;
     FILE *out = h->out;
     fprintf(out, "<tr><td><a href=\"#%s\">%s</a></td><td>", d->id, number_of(d));
@@ -314,11 +370,13 @@ static void sweep_before(const HtmlPage *h, const Derivation *d)
     }
     fputs("</td><td>", out);
     formula(out, law_before(h->p, d->update));
-    fputs("</td><td>slice sampling<span class=\"note\">, before the joint normal and with it integrated out, on a CPU"
-          "</span></td><td>",
-          out);
+    fprintf(out,
+            "</td><td>slice sampling<span class=\"note\">%s, before the joint normal and with it integrated out, on a CPU"
+            "</span></td><td>",
+            d->update->when == WITHOUT_GRADIENTS ? "&#160;*" : "");
     const int line = span_line(of->var[0]->span);
     fprintf(out, "<a href=\"#L%d\">%d</a></td></tr>\n", line, line);
+    return true;
 }
 
 static void sweep(const HtmlPage *h)
@@ -330,8 +388,8 @@ static void sweep(const HtmlPage *h)
           out);
     for (int i = 0; i < h->p->nderivations; i++) {
         const Derivation *d = &h->p->derivation[i];
-        sweep_before(h, d);
-        fprintf(out, "<tr><td><a href=\"#%s\">%s</a></td><td>", d->id, number_of(d));
+        const bool then = sweep_before(h, d);
+        fprintf(out, "<tr><td><a href=\"#%s\">%s</a>%s</td><td>", d->id, number_of(d), then ? ",&#160;then" : "");
         html_text(out, d->subject);
         fputs("</td><td>", out);
         if (d->law) formula(out, d->law);
@@ -340,7 +398,15 @@ static void sweep(const HtmlPage *h)
         fprintf(out, "<span class=\"note\">%s</span>", when_made(d->update));
         fprintf(out, d->line ? "</td><td><a href=\"#L%d\">%d</a></td></tr>\n" : "</td><td></td></tr>\n", d->line, d->line);
     }
-    fputs("</tbody></table></div></section>\n", out);
+    fputs("</tbody></table></div>", out);
+    bool chosen = false;
+    for (int i = 0; i < h->p->nderivations; i++) chosen |= h->p->derivation[i].update->when == WITH_GRADIENTS;
+    if (chosen)
+        fputs(
+            "<p class=\"note\">Where NUTS is preferred, updates marked * are made after every k-th of its transitions: so seldom that they "
+            "have a tenth of the work, or after each if trajectories diverge.</p>",
+            out);
+    fputs("</section>\n", out);
 }
 
 // ---- unknowns ----
@@ -398,15 +464,6 @@ static void derivation(const HtmlPage *h, const Derivation *d)
     for (int i = 0; i < d->ncode; i++) code(h, &d->code[i]);
     if (!d->ncode) fputs("<p class=\"note\">Kernels of another update serve this one.</p>\n", out);
     fputs("</div></div></article>\n", out);
-}
-
-// Whether an update of a joint normal samples v with the joint normal integrated out.
-static bool samples_before(const Update *u, const Var *v)
-{
-    const Scales *of = u->kind == UPDATE_GAUSSIAN ? u->gaussian.scales : NULL;
-    for (int i = 0; of && i < of->n; i++)
-        if (of->var[i] == v) return true;
-    return false;
 }
 
 static bool shown_before(const Pages *p, int i, const Derivation *d)
@@ -485,6 +542,17 @@ static void words(const HtmlPage *h)
     fputs("<p>" OF_COSTS "</p>\n</details></section>\n", h->out);
 }
 
+// Where works appeared that the page names, and what stands in the program alone.
+static void works(const HtmlPage *h)
+{
+    const char *all = named_works(h->p);
+    if (*all) fprintf(h->out, "<p class=\"note\">%s</p>\n", all);
+    fputs("<p class=\"note\">The program, which <code>gmc --emit=cuda</code> prints, has besides what makes a sweep of these updates, the "
+          "log joint "
+          "density, and what is computed of draws.</p>\n",
+          h->out);
+}
+
 static void marks(const HtmlPage *h)
 {
     for (int i = 0; i < h->p->g->nvars; i++) {
@@ -552,5 +620,6 @@ void page_html(FILE *out, const Pages *p)
         rows(out, &p->computed);
         fputs("</section>\n", out);
     }
+    works(h);
     fputs("</main>\n</body>\n</html>\n", out);
 }

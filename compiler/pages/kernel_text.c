@@ -37,7 +37,8 @@ static const char *blocks_text(const Pages *p, const char *text)
     return all;
 }
 
-const char *words_text(const Pages *p)
+// Of all kernels and functions that are shown.
+static const char *all_code(const Pages *p)
 {
     const char *all = "";
     for (int i = 0; i < p->nderivations; i++)
@@ -46,6 +47,23 @@ const char *words_text(const Pages *p)
             if (one) all = arena_printf(p->arena, "%s%s", all, one);
             free(one);
         }
+    return all;
+}
+
+const char *named_works(const Pages *p)
+{
+    const char *all = all_code(p);
+    for (int i = 0; i < p->nderivations; i++) {
+        const Derivation *d = &p->derivation[i];
+        const char *const said[] = {d->method, d->because, d->elements};
+        for (size_t k = 0; k < sizeof said / sizeof *said; k++) all = arena_printf(p->arena, "%s%s\n", all, said[k] ? said[k] : "");
+    }
+    return works_text(p->arena, all);
+}
+
+const char *words_text(const Pages *p)
+{
+    const char *all = all_code(p);
     const Out out = {.program = p->program, .g = p->g, .arena = p->arena};
     return arena_printf(p->arena, "%s%s", legend_text(&out, all), blocks_text(p, all));
 }

@@ -13,5 +13,8 @@ void page_info(FILE *out, const Pages *p, const char *version);  // what the pro
 
 char *code_text(const Program *p, const ShownCode *c);  // as in the program; the caller frees it
 const char *words_text(const Pages *p);                 // what the words mean that kernels of the page have, a paragraph a line
-#define OF_COSTS "Costs are those of one chain in one sweep: operations of arithmetic, random draws, bytes of arrays that are read."
+const char *named_works(const Pages *p);                // where the works appeared that the page names; "": it names none
+#define OF_COSTS                                                                                                             \
+    "Costs are those of one chain in one sweep: operations of arithmetic, random draws, bytes of arrays, counted each time " \
+    "they are read."
 #endif

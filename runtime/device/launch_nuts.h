@@ -224,6 +224,8 @@ GM_LAUNCHES launch_nuts(GmRun *run, void (*density)(GmRun *), GmHmc of)
 #endif
 }
 
+// Its random numbers are those of its first unknown's stream from the element STREAM_NUTS on.
+#define NUTS_STREAM(x) VAR_##x
 #define NUTS(run, density, variable, room_of, place, log_density, slope, diagnostic, ...) \
     do {                                                                                  \
         gm_data(run);                                                                     \

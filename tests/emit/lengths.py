@@ -8,7 +8,7 @@ import sys
 
 gmc, work = sys.argv[1:3]
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-MOST = {"tests/golden/eight_schools/model.gm": (330, 150), "examples/linear/linear.gm": (400, 180),
+MOST = {"tests/golden/eight_schools/model.gm": (330, 150), "examples/linear/linear.gm": (400, 160),
         "examples/hierarchical_normal/hierarchical_normal.gm": (700, 360), "examples/horseshoe_probit/horseshoe_probit.gm": (560, 280)}
 
 

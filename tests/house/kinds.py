@@ -11,8 +11,9 @@ import re
 import sys
 
 MOST = {
-    "FILL": 3, "ORDER": 3, "WEIGHTS": 3, "ELLIPSE": 3, "COPY": 3, "TRANSFORM": 3, "WHITENED": 3, "METROPOLIS": 3, "ROUTINE": 3,
+    "ORDER": 3, "WEIGHTS": 3, "ELLIPSE": 3, "COPY": 3, "TRANSFORM": 3, "WHITENED": 3, "METROPOLIS": 3, "ROUTINE": 3,
     "DRAW_ARRAY": 4, "DRAW_STATES": 4, "CONSTRAINED": 4,      # cost_body.c: a function for what a routine of the runtime does
+    "FILL": 4,           # waits.c: the wait after it becomes its own
     "SLICE": 4,          # made by density.c and whiten.c
     "CALL": 4,           # placement.c: its kernel uses the arrays of the part
     "SAMPLE": 5,         # check.c, outside.c: it has a scope of its own

@@ -82,8 +82,9 @@ static const char *block_elements(Graph *g, const Update *s)
     if (s->gaussian.sparse)
         return arena_printf(
             g->arena,
-            "one Cholesky factorisation of a sparse precision, by CHOLMOD in an order that keeps it sparse, or dense where that is less "
-            "work; on a CPU (Rue 2001). The updates below replace it on a GPU, and where data make it more than %d times their work",
+            "one Cholesky factorisation of a sparse precision, by CHOLMOD, a library, in an order that keeps it sparse, or dense where "
+            "that is "
+            "less work; on a CPU (Rue 2001). The updates below replace it on a GPU, and where data make it more than %d times their work",
             s->gaussian.most_work);
     if (s->gaussian.band) return band_elements(g, s);
     if (s->gaussian.arrow)
@@ -179,10 +180,12 @@ void describe_scales(Graph *g, Description *d, const Update *s)
     const char *names = "";
     for (int i = 0; of && i < of->n; i++) names = arena_printf(g->arena, "%s%s%s", names, i ? ", " : "", of->var[i]->name);
     if (of)
-        d->method = arena_printf(g->arena,
-                                 "%s. On a CPU %s %s slice sampled before it, with the joint normal integrated out. Each trial takes a "
-                                 "factorisation; where a run measures that this gains little, it is done less often",
-                                 d->method, names, of->n > 1 ? "are" : "is");
+        d->method =
+            arena_printf(g->arena,
+                         "%s. On a CPU %s %s slice sampled before it, with the joint normal integrated out. Each trial takes a "
+                         "factorisation; where a run measures, early in warm-up, that this gains little, it is done in fewer sweeps. Their "
+                         "own updates follow in each",
+                         d->method, names, of->n > 1 ? "are" : "is");
 }
 
 // What is accepted or not.

@@ -4,7 +4,7 @@
 //   sum of X[i, j]*X[i, k] over i             sum_X_X[j, k]
 //   sum of 1 over i with g[i] = k             count_by_g[k]
 //   sum of (x[i] - mean)^2 over i             sum_x_centred_squared
-//   sum of y[i]*(mean - x[i]) over i          sum_y_x_centred_negated
+//   sum of y[i]*(mean - x[i]) over i          sum_y_x_centred_negated, of a local variable sum_y_mean_minus_x
 //   sum of 1/s[i]^2 over i                    sum_inverse_s_squared
 //
 // A name says what a reader looks for, not all there is: what is left out stands in the comment above the sum. Equal names get numbers.
@@ -21,11 +21,11 @@ typedef struct Words {
     char text[LONGEST + 1];
     size_t n;
     bool full;
-    bool squared;  // what is said: its sign makes no difference
+    bool squared;   // what is said: its sign makes no difference
     size_t most;    // letters; 0: LONGEST. With it the sum itself stands beside the name, which leaves signs out
     size_t linked;  // where words at the end begin that belong to what follows; 0: there are none
     int choices;    // around what is said: of a choice within another nothing is
-    bool exact;    // of a value, not of what is summed: a number that has no word, or a subscript that has, makes it full
+    bool exact;     // of a value, not of what is summed: a number that has no word, or a subscript that has, makes it full
 } Words;
 
 static void say(Words *w, const char *word)
@@ -128,7 +128,10 @@ static void say_sum(Words *w, const Expr *e, const Loops *l)
         }
         const bool minus = is_minus(t);
         drop_link(w);  // what was to follow has no words
-        if (first) negated = minus;
+        if (first && minus && w->most && shifted && !w->squared) {
+            say_link(w, centred ? "mean_minus" : "number_minus");
+            shifted = false;
+        } else if (first) negated = minus;
         else say_link(w, minus != negated ? "minus" : "plus");
         say_expr(w, t, l);
         first = false;
@@ -424,14 +427,17 @@ static const char *subscript_name(const Graph *g, const Sum *s, int k, const cha
     return name;
 }
 
+enum { MOST_SERVED = 8 };  // updates that are named, and unknowns of one
+
 static const char *server_text(const Graph *g, const Update *s)
 {
     if (s->conditional) return ex_quote(g->arena, s->conditional->current);
     const char *names = "";
-    for (int i = 0; i < s->nblock && i < 4; i++) names = arena_printf(g->arena, "%s%s%s", names, i ? ", " : "", s->block[i]->name);
-    return s->nblock > 4   ? arena_printf(g->arena, "(%s, and %d more)", names, s->nblock - 4)
-           : s->nblock > 1 ? arena_printf(g->arena, "(%s)", names)
-                           : names;
+    for (int i = 0; i < s->nblock && i < MOST_SERVED; i++)
+        names = arena_printf(g->arena, "%s%s%s", names, i ? ", " : "", s->block[i]->name);
+    return s->nblock > MOST_SERVED ? arena_printf(g->arena, "(%s, and %d more)", names, s->nblock - MOST_SERVED)
+           : s->nblock > 1         ? arena_printf(g->arena, "(%s)", names)
+                                   : names;
 }
 
 // fmax(count, 1), which divides by 1 where nothing is observed, is count for a reader.
@@ -482,11 +488,11 @@ const char *statistic_text(const Graph *g, const Sum *s)
     if (where) with = arena_printf(g->arena, "%s %s %s", with, s->loops.guard ? "and" : "where", where);
     int n = 0;
     for (const Server *t = s->serves; t; t = t->next, n++)
-        if (n < 4) serves = arena_printf(g->arena, "%s%s%s", serves, n ? ", " : "", server_text(g, t->update));
+        if (n < MOST_SERVED) serves = arena_printf(g->arena, "%s%s%s", serves, n ? ", " : "", server_text(g, t->update));
     if (s->purpose) serves = arena_printf(g->arena, "; %s", s->purpose);
     else if (n)
         serves = arena_printf(g->arena, "; serves the conditional%s of %s%s", n > 1 ? "s" : "", serves,
-                              n > 4 ? arena_printf(g->arena, " and %d more", n - 4) : "");
-    return arena_printf(g->arena, "%s%s%s%s = sum of %s%s%s%s", s->var->name, s->n ? "[" : "", at, s->n ? "]" : "",
-                        summed, over, with, serves);
+                              n > MOST_SERVED ? arena_printf(g->arena, " and %d more", n - MOST_SERVED) : "");
+    return arena_printf(g->arena, "%s%s%s%s = sum of %s%s%s%s", s->var->name, s->n ? "[" : "", at, s->n ? "]" : "", summed, over, with,
+                        serves);
 }

@@ -41,6 +41,9 @@ static HmcBlock block_of(Lower *p, const Update *s)
     return m;
 }
 
+// For readers of the program: what is beside such arrays in State.
+static const char *of_trajectories(const Update *s) { return s->nuts.steps || s->nuts.chees ? "of HMC" : "of NUTS"; }
+
 // The arrays of the block: factored matrices, adjoints of series, position, gradient, density, and room for trajectories.
 static void make_arrays(HmcBlock *m, Expr *room)
 {
@@ -59,6 +62,8 @@ static void make_arrays(HmcBlock *m, Expr *room)
     m->gradient = work_array(p, ROLE_BLOCK, array_name(m, "gradient"), 1, &m->size);
     m->density = work_array(p, ROLE_BLOCK, array_name(m, "log_density"), 1, (Expr *[]){ex_num(2)});
     m->machine = work_array(p, ROLE_TUNING, array_name(m, "nuts"), 1, &room);
+    Var *const own[] = {m->position, m->gradient, m->density, m->machine};
+    for (size_t i = 0; i < sizeof own / sizeof *own; i++) own[i]->lowered.note = of_trajectories(m->update);
 }
 
 // The launches that the sampler calls for itself: of the density, and of the Jacobian of its coordinates. Gives: what puts the position in
@@ -137,6 +142,7 @@ void update_nuts(Lower *p, const Update *s, UpdateCode *code)
     make_arrays(&m, room);
     // the runtime names columns of the draws by what follows `moves_` (runtime/host/draws.c)
     Var *diagnostics = work_array(p, ROLE_DIAGNOSTICS, words(p, "moves_%s", s->block[0]->name), 1, (Expr *[]){ex_num(NUTS_DIAGNOSTICS)});
+    diagnostics->lowered.note = of_trajectories(s);
     const Kernel *place = put_launches_of_density(&m, code);
     const char *names = "";
     for (int i = 0; i < s->nblock; i++) names = words(p, "%s%s%s", names, i ? ", " : "", s->block[i]->name);

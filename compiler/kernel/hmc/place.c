@@ -104,8 +104,8 @@ static void explain_coordinates(const HmcBlock *m)
 {
     Lower *p = m->p;
     note(p,
-         "Unconstrained coordinates q of (%s): (%s). kept_coordinate(q, value at q, x, fresh) is q if x is still the value at q, which "
-         "rounding then does not change, else fresh",
+         "Unconstrained coordinates q of (%s): (%s). kept_coordinate(q, v, x, fresh) is q where x still is v, the value at "
+         "q, so that no rounding moves it, else (mostly for float x) fresh",
          m->update->description->subject, coordinates_text(m));
     const char *standardised = "";
     for (int i = 0; i < m->update->nblock; i++)
@@ -118,7 +118,10 @@ static void explain_coordinates(const HmcBlock *m)
             "and (x - m)/s for c = 1. c, its non_centring, is %s. standard_scale(c, s) is s^c, from_standard(q, c, m, scale) is x, "
             "to_standard(x, c, m, scale) is q",
             standardised,
-            m->shares ? "found in warm-up, which sets next_non_centring (Papaspiliopoulos et al. 2007; Gorinova et al. 2020)" : "1");
+            m->shares ? "set in warm-up, in next_non_centring for the next transition: 1 over the precision of (x - m)/s given all else, "
+                        "the variance of d lp/dq (but 1 where that is below 3, 0 above 60; Papaspiliopoulos et al. 2007; Gorinova et al. "
+                        "2020)"
+                      : "1");
 }
 
 // From the variables to coordinates, where these are not those that the last trajectory ended in.

@@ -8,25 +8,32 @@
 //   tau^-2          ~ gamma(shape, rate)                            draw_tau             line 11 *
 //   scale_tau       ~ normal(mean, 1 / sqrt(precision)), truncated  draw_scale_tau       line 11, a group move *
 //   shift_mu_theta  ~ normal(mean, 1 / sqrt(precision))             draw_shift_mu_theta  line 10, a group move *
-// Where a trial in warm-up prefers NUTS (Hoffman and Gelman 2014), in place of the updates marked *, made then after every k-th transition:
+// In place of the updates marked *, where a trial in a warm-up of 300 sweeps or more prefers NUTS (Hoffman and Gelman 2014).
+// They are then made after every k-th transition: so seldom that they have a tenth of the work, or after each if trajectories diverge.
+// NUTS leaves auxiliaries as they are; a sweep draws them before what reads them.
 //   (mu, tau, theta)  drawn jointly by Hamiltonian Monte Carlo  density_mu_tau_theta  line 10, auxiliaries integrated out
 //
 // Above each kernel is what it computes, then what words mean that are neither C nor of the model, where they first stand. Those in
-// capitals are macros of kernels.h, which make one text a program for a CPU and for a GPU.
+// capitals are macros of kernels.h, which make one text a program for a CPU and for a GPU. Throughout:
+//   `wide` is double. `real` is double; on a GPU it is float unless a run has --precision double. KERNEL_ macros declare `d`, the data,
+//   `s`, the state of one chain, and `at`: seed, chain and sweep, of which its random numbers are functions. LAUNCH_ macros declare `d`.
+//   Subscripts count from 1 in comments, as in the model, and from 0 in the code. *s->x is a number, s->x[k] an element. square(x) is x*x.
+//   cube(x) is x*x*x.
+//   KERNEL_TEAM: for each chain a team of threads, its lanes, all of which go through the body; local variables are each lane's own. ALONG
+//   (j, n): j from 0 to n - 1, shared out among lanes, which then wait for each other, as one may read next what another wrote. LANES (j,
+//   n): as ALONG, but nobody waits: each lane has the same j in every loop of n. SUM_ALONG (j, n, &a): as ALONG; then a has grown, in every
+//   lane, by the sum of what all lanes add to it. SUM_OF (a, j, n) += x: declares a, the sum of x over j, the same in every lane.
+#define GM_HMC               // on a GPU kernels.h has Hamiltonian Monte Carlo
 #include "gm.h"
 
 // ---- part 1: the model ----
 
-//   Types: `wide` is double; `real` and `solve` are, too, unless --precision makes them float on a GPU.
 typedef struct Data {  // beside arrays: their extents
     long J;
     real *y, *sigma;                         // J
 } Data;
-
 enum { DATA_J = 1, DATA_y, DATA_sigma };  // fields of Data
 
-//   Of NUTS: position, its coordinates; gradient, the derivatives of lp, the log density, by them; log_density, lp; nuts, its memory;
-//   moves_, what the draws report of its trajectories.
 typedef struct State {  // of one chain; sizes of work arrays are in the tables
     real *y;                                 // responses, with missing values as they are drawn, J
     wide *mu, *tau;                          // unknowns
@@ -35,37 +42,33 @@ typedef struct State {  // of one chain; sizes of work arrays are in the tables
     wide *scale_tau, *shift_mu_theta;        // of group moves
     wide *log_lik_y, *y_rep;                 // for the draws, J
     wide *lprior_mu, *lprior_tau, *lprior_theta; // terms of the log prior
-    wide *lprior_y;                          // the same of missing values: the host adds up their log_lik_ when it writes a draw
+    wide *lprior_y;                          // of missing values: the host adds up their log_lik_, and writes those of observed ones only
     wide *sum_inverse_sigma_squared;         // sums of data
-    wide *position, *gradient, *log_density, *nuts, *moves_mu, *non_centring, *next_non_centring, *centre_theta, // work arrays
-        *spread_theta, *scale_theta, *slope_centre_theta, *slope_spread_theta;  // slope_x is the derivative of lp by x, current_x is x
+    wide *position, *gradient, *log_density, *nuts, *moves_mu; // of NUTS
+    wide *non_centring, *next_non_centring, *centre_theta, *spread_theta, *scale_theta, *slope_centre_theta, // work arrays
+        *slope_spread_theta;
 } State;
-
-enum {  // streams of random numbers, by the place in State
-    VAR_NONE, VAR_y, VAR_mu, VAR_tau, VAR_theta, VAR_nu_tau, VAR_scale_tau, VAR_shift_mu_theta, VAR_log_lik_y, VAR_y_rep
+enum {  // random streams, by the place in State
+    VAR_NONE, VAR_y, VAR_mu, VAR_tau, VAR_theta, VAR_nu_tau, VAR_scale_tau, VAR_shift_mu_theta, VAR_y_rep = 9
 };
 
-#define GM_HMC             // Hamiltonian Monte Carlo
 #include "kernels.h"
 
 // ---- part 2: the Gibbs updates ----
 
 // y[j] | rest ~ normal(mean, 1 / sqrt(precision))     if values are missing     model.gm:6
 //   precision = 1/sigma[j]^2, mean = theta[j]
-//   In kernels `d` is the data, `s` the state of one chain, and `at` the place in the run, the key of its random numbers. Subscripts count
-//   from 1 in comments, as in the model, and from 0 in the code. *s->x is a number, s->x[k] an element. NORMAL(mean, precision): the
-//   precision is 1/sd^2.
 KERNEL(impute_y) {  // KERNEL: a thread for each element and chain
-    EACH_MISSING (j, DATA_y) {  // EACH_MISSING (j, DATA_y): places j of y, row by row, without a value
+    EACH_MISSING (j, DATA_y) {  // EACH_MISSING (j, DATA_x): places j of x, row by row, without a value
         const real precision = 1 / square(d->sigma[j]), mean = s->theta[j];
-        DRAW(y, j, NORMAL(mean, precision));  // DRAW(x, k, LAW) draws x[k] from the law and stores it
+        DRAW(y, j, NORMAL(mean, precision));  // DRAW(x, k, LAW) draws and stores x[k]. NORMAL(mean, precision): precision is 1/sd^2
     }
 }
 
 // nu_tau^-1 | rest ~ gamma(shape, rate)     model.gm:11
 //   an auxiliary of half_cauchy_mixture: Wand et al. 2011, Bayesian Analysis 6; Makalic and Schmidt 2016, IEEE Signal Processing Letters 23
-//   by which nu_tau ~ inv_gamma(1/2, 0.04), tau ~ root_inv_gamma(1/2, 1/nu_tau): its square is inv_gamma(1/2, 1/nu_tau);
-//       with nu_tau integrated out, tau ~ half_cauchy(0, 5)
+//   by which nu_tau ~ inv_gamma(1/2, 0.04): its inverse is gamma(1/2, 0.04), tau ~ root_inv_gamma(1/2, 1/nu_tau):
+//       its square is inv_gamma(1/2, 1/nu_tau); with nu_tau integrated out, tau ~ half_cauchy(0, 5)
 //   shape = 1, rate = 0.04 + 1/tau^2
 //   with u = nu_tau^-1: log p(u) = log p(nu_tau) - 2*log(u), by |d nu_tau/du|, = log(u)*(shape - 1) - rate*u + const
 KERNEL_SCALAR(draw_nu_tau) {  // KERNEL_SCALAR: a thread for each chain
@@ -86,16 +89,13 @@ KERNEL(draw_theta) {
 
 // mu | rest ~ normal(mean, 1 / sqrt(precision))     model.gm:10
 //   precision = 0.04 + J/tau^2, mean = sum(j in 1:J, theta[j]/tau^2)/precision
-//   KERNEL_TEAM: for each chain a team of threads, its lanes, all of which go through the body; local variables are each lane's own. LANES
-//   (j, n): j from 0 to n - 1, shared out among lanes. ALONG: so, then all lanes wait for each other. SUM_ALONG (j, n, &a): as ALONG; then
-//   a has grown, in every lane, by the sum of what all lanes add to it.
 KERNEL_TEAM(draw_mu) {
     wide h = 0;  // h: a normal log density in x has two terms, -precision/2 x^2 + h x, so h = mean * precision
     const wide precision = d->J / square(*s->tau) + 0.04;
     const wide inverse_tau_squared = 1 / square(*s->tau);
     SUM_ALONG (j, d->J, &h) h += inverse_tau_squared * s->theta[j];
     const wide mean = h / precision;
-    TEAM_DRAW(mu, 0, NORMAL(mean, precision));  // TEAM_DRAW(x, k, LAW): one lane draws x[k] from the law and stores it
+    TEAM_DRAW(mu, 0, NORMAL(mean, precision));  // TEAM_DRAW(x, k, LAW): one lane draws and stores x[k]
 }
 
 // tau^-2 | rest ~ gamma(shape, rate)     model.gm:11
@@ -128,8 +128,9 @@ KERNEL_TEAM(draw_scale_tau) {
 
 // A group move (Liu and Sabatti 2000) by scale_tau: its law, moved joint density * Jacobian * Haar measure, keeps the posterior
 //   times_log(n, l) is n*l, and 0 if n or l is, since 0*log(0) counts as 0. CHECKING: in runs by --check, which compare each update with
-//   the joint density. RATIO(a, ...) adds a + ... to a sum, to which DRAW and TEAM_DRAW add log q(new) - log q(old) of their law q: it has
-//   to be what the log joint density rises by. After a group move a + ... is -log(Jacobian * measure).
+//   the joint density. RATIO(a, ...) adds a + ... to a sum of the update, to which DRAW and TEAM_DRAW add log q(new) - log q(old) of their
+//   law q; --check compares it with the rise of the log joint density. A group move begins at the identity, by `before_` kernels of the
+//   tables; then a + ... is -log(Jacobian * measure).
 KERNEL_TEAM(move_tau) {
     ONE_LANE *s->tau = *s->tau * *s->scale_tau;  // ONE_LANE: by one, while the others wait
     ALONG (j, d->J) s->theta[j] = *s->mu + *s->scale_tau * (s->theta[j] - *s->mu);
@@ -157,11 +158,14 @@ KERNEL_TEAM(add_shift_mu_theta) {
 
 // ---- part 3: Hamiltonian Monte Carlo: log density and gradient ----
 
-// Unconstrained coordinates q of (mu, tau, theta): (mu, log(tau), q of theta).
-//     kept_coordinate(q, value at q, x, fresh) is q if x is still the value at q, which rounding then does not change, else fresh
+// Unconstrained coordinates q of (mu, tau, theta): (mu, log(tau), q of theta). kept_coordinate(q, v, x, fresh) is q where x still is v,
+//     the value at q, so that no rounding moves it, else (mostly for float x) fresh
 // x, an element of theta, of prior mean m = centre and sd s = spread, is m + scale*(q - (1 - c)*m), scale = s^c: q is x for c = 0, and
-//     (x - m)/s for c = 1. c, its non_centring, is found in warm-up, which sets next_non_centring (Papaspiliopoulos et al. 2007;
+//     (x - m)/s for c = 1. c, its non_centring, is set in warm-up, in next_non_centring for the next transition: 1 over the precision of
+//     (x - m)/s given all else, the variance of d lp/dq (but 1 where that is below 3, 0 above 60; Papaspiliopoulos et al. 2007;
 //     Gorinova et al. 2020). standard_scale(c, s) is s^c, from_standard(q, c, m, scale) is x, to_standard(x, c, m, scale) is q
+//   Of State: position, its coordinates; gradient, the derivatives of lp, the log density, by them; log_density, lp; nuts, its memory;
+//   moves_, whose end is its name in the draws, what they report: acceptance, step size, depth, leapfrog steps, divergence, energy.
 KERNEL_TEAM(enter_mu_tau_theta) {
     ALONG (e, d->J + 2) s->non_centring[e] = s->next_non_centring[e];
     ONE_LANE s->position[0] = *s->mu;
@@ -183,19 +187,17 @@ KERNEL_TEAM(transform_mu_tau_theta) {
 }
 
 // (mu, tau, theta): drawn jointly by Hamiltonian Monte Carlo     model.gm:10
-//   taken if, in a trial in warm-up, the unknown that mixes worst has clearly more effective draws for the same work by it
-//   the log density of mu, tau, theta, of which the code leaves out constants; that of their coordinates has the log Jacobian besides
+//   taken if in a trial what mixes worst has 1.3 times the effective draws for the same work, 1.6 to 5 times if trajectories diverge
+//   its log density, of which the code leaves out constants; that of its coordinates has the log Jacobian besides
 //   log density += -log(5) - log(2*pi())/2 - 0.02*mu^2
 //   log density += log(2/pi()) - log(5) - log1p(0.04*tau^2)
 //   log density += -log(2*pi())/2 - 1/2*(theta[j] - mu)^2/tau^2 - log(tau)   over j in 1:J
 //   log density += -log(2*pi())/2 - 1/2*(y[j] - theta[j])^2/sigma[j]^2 - log(sigma[j])   over j in 1:J
-//   SUM_OF (a, j, n) += x: declares a, the sum of x over j, the same in every lane. standard_chain(c, m, s, scale, x, &slope, &by_m,
-//   &by_s): by_m = slope*(1 - (1 - c)*scale) and by_s = (slope*(x - m) + 1)*c/s, since dx/ds = (x - m)*c/s and d log(scale)/ds = c/s; then
-//   slope = scale*slope, that by q. It returns log(scale).
+//   standard_chain(c, m, s, scale, x, &slope, &by_m, &by_s): by_m = slope*(1 - (1 - c)*scale) and by_s = (slope*(x - m) + 1)*c/s, since
+//   dx/ds = (x - m)*c/s and d log(scale)/ds = c/s; then slope = scale*slope, that by q. It returns log(scale).
 KERNEL_TEAM(density_mu_tau_theta) {
-    wide lp = 0, slope_mu = 0, slope_tau = 0;
-    LANES (e, d->J + 2) s->gradient[e] = 0;
-    TEAM_BARRIER();  // TEAM_BARRIER: all lanes wait for each other
+    wide lp = 0, slope_mu = 0, slope_tau = 0;  // slope_x is the derivative of lp by x
+    ALONG (e, d->J + 2) s->gradient[e] = 0;
     // mu ~ normal(0, 5)
     lp -= 0.02 * square(*s->mu);
     slope_mu -= 0.04 * *s->mu;
@@ -203,7 +205,7 @@ KERNEL_TEAM(density_mu_tau_theta) {
     lp -= log1p(0.04 * square(*s->tau));
     slope_tau -= 0.08 * *s->tau / (0.04 * square(*s->tau) + 1);
     // theta[j] ~ normal(mu, tau)
-    const wide current_tau = *s->tau, current_mu = *s->mu, current_log_tau = s->position[1];
+    const wide current_tau = *s->tau, current_mu = *s->mu, current_log_tau = s->position[1];  // current_x is x
     const wide inverse_tau_squared = 1 / square(current_tau), inverse_tau = 1 / current_tau, inverse_tau_cubed = 1 / cube(current_tau);
     SUM_ALONG (j, d->J, &lp, &slope_tau, &slope_mu) {
         lp += -0.5 * inverse_tau_squared * square(s->theta[j] - current_mu) - current_log_tau;
@@ -217,7 +219,7 @@ KERNEL_TEAM(density_mu_tau_theta) {
         s->gradient[2 + j] += (s->y[j] - s->theta[j]) / square(d->sigma[j]);
     }
     ONE_LANE {
-        s->log_density[BY_UNKNOWNS] = lp;  // BY_COORDINATES, BY_UNKNOWNS: the places of lp with the log Jacobian and without it
+        s->log_density[BY_UNKNOWNS] = lp;  // BY_COORDINATES, BY_UNKNOWNS: lp with the log Jacobian, for NUTS, and without, for --check
         s->gradient[0] += slope_mu;
         s->gradient[1] += slope_tau;
     }
@@ -237,12 +239,13 @@ KERNEL_TEAM(density_mu_tau_theta) {
 // ---- part 4: the log joint density, and what is computed for the draws ----
 
 // The pointwise log-likelihood, in runs that request it.
+//   HALF_LOG_2PI is log(2*pi)/2.
 KERNEL_ON_REQUEST(log_likelihood) {  // KERNEL_ON_REQUEST: as KERNEL_TEAM, for runs that request it
     LANES (j, d->J) s->log_lik_y[j] = -0.5 * square(s->y[j] - s->theta[j]) / square(d->sigma[j]) - log((wide)d->sigma[j]) - HALF_LOG_2PI;
 }
 
 // Replicates of what is observed, in runs that request them.
-//   stream(at, VAR_x, k): the random numbers of x[k]; normal_mean_sd(&g, ...) and its like draw by those of g.
+//   stream(at, VAR_x, k): the random numbers of x[k], by which normal_mean_sd(&g, ...) and its like draw.
 KERNEL_ON_REQUEST(replicate) {
     LANES (j, d->J) {
         Stream g = stream(at, VAR_y_rep, j);
@@ -256,7 +259,7 @@ KERNEL_ON_REQUEST(replicate) {
 KERNEL_TEAM(log_joint) {
     wide lp = 0;
     // mu ~ normal(0, 5)
-    lp += -0.02 * square(*s->mu) - (log(5.0) + log(2 * GM_PI) / 2);
+    lp += -0.02 * square(*s->mu) - (log(5.0) + log(2 * GM_PI) / 2);  // GM_PI is pi
     // theta[j] ~ normal(mu, tau)
     const wide inverse_tau_squared = 1 / square(*s->tau), log_tau = log(*s->tau);
     SUM_ALONG (j, d->J, &lp) lp += -0.5 * inverse_tau_squared * square(s->theta[j] - *s->mu) - log_tau - HALF_LOG_2PI;
@@ -271,13 +274,13 @@ KERNEL_TEAM(log_joint) {
         // tau ~ half_cauchy(0, 5)
         lp += (log(2 / GM_PI) - log(5.0)) - log1p(0.04 * square(*s->tau));
     }
-    RESULT(lp);  // RESULT(x): x is what the kernel computes
+    RESULT(lp);  // RESULT(x): x is what the kernel gives back to the host
 }
 
 // ---- part 5: checks and sums of data, launches, tables for the runtime ----
 
 // Data must lie in the support of their distributions, arguments of these in their domains, and subscripts inside their arrays.
-//   FAULT_AT(x, k, n, message) ends the run, too; in the message # stands for each of the n subscripts k.
+//   FAULT_AT(x, k, n, message) ends the run; in the message # stands for each of the n subscripts k.
 KERNEL_TEAM(check_data) {
     LANES (j, d->J) {
         if (d->sigma[j] <= 0) { const long found[] = {(long)(j + 1)}; FAULT_AT("sigma", found, 1,
@@ -306,8 +309,7 @@ KERNEL_TEAM(before_shift_mu_theta) {
 // The log Jacobian and its gradient: what the log density of the coordinates has besides that of mu, tau, theta
 KERNEL_TEAM(jacobian_mu_tau_theta) {
     wide lp = 0;
-    LANES (e, d->J + 2) s->gradient[e] = 0;
-    TEAM_BARRIER();
+    ALONG (e, d->J + 2) s->gradient[e] = 0;
     // from unknowns x to coordinates q: d lp/dq = d lp/dx * dx/dq + d log|dx/dq|/dq; lp gains log|dx/dq|. First theta:
     //     by centre and spread lp depends on what these are made of as well
     SUM_ALONG (j, d->J, &lp) lp += standard_chain(s->non_centring[j + 2], s->centre_theta[j], s->spread_theta[j], s->scale_theta[j],
@@ -332,11 +334,11 @@ KERNEL_PRIOR(log_prior) {  // KERNEL_PRIOR: as KERNEL_TEAM, for the log prior
     ONE_LANE *s->lprior_theta = total_lprior_theta;
 }
 
-#ifndef __CUDACC_RTC__       // the host's: NVRTC, CUDA's compiler of kernels, passes over it
+#ifndef __CUDACC_RTC__       // the host's: NVRTC, CUDA's compiler of kernels, skips it
 
 // mu from the law of its own statement
 KERNEL_FORWARD(forward_mu) {  // KERNEL_FORWARD: a thread for each chain, on the host, for draws without data
-    UNLESS_KEPT(VAR_mu, 0) {  // UNLESS_KEPT(VAR_x, k): unless the run keeps x[k] as it is; GIVEN(run, x): the run gives or keeps all of x
+    UNLESS_KEPT(VAR_mu, 0) {  // UNLESS_KEPT(VAR_x, k): unless the run keeps x[k] as it is
         Stream g = stream(at, VAR_mu, 0);
         const wide x = normal_mean_sd(&g, 0, 5);
         VERIFY(x, "mu", 0);
@@ -378,7 +380,7 @@ KERNEL_FORWARD(forward_y) {
     }
 }
 
-//   LAUNCH(kernel, run, n) and its like run a kernel for all chains of `run`, with threads for n elements or terms.
+//   LAUNCH_...(kernel, run, n) runs a kernel for all chains of `run`, with threads for n elements or terms.
 static void density_of_mu_tau_theta(GmRun *run) {
     LAUNCH_TEAM(transform_mu_tau_theta, run, d->J);
     LAUNCH_TEAM(density_mu_tau_theta, run, d->J);
@@ -389,30 +391,31 @@ static void jacobian_of_mu_tau_theta(GmRun *run) {
 }
 
 //   NUTS(run, density, stream, memory, position, lp, gradient, report, ...) makes a transition of NUTS from `position`, in unconstrained
-//   coordinates, to its next draw, by numbers of `stream` that no other update has. It calls `density` for lp and gradient at each point;
-//   `memory` to `report`, what the draws say of the trajectory, are fields of State. .coordinates: how many numbers the position has;
-//   .room: the memory, 48 numbers a coordinate (positions, momenta and gradients of points in a trajectory, and estimates of variances) and
-//   256 besides (the step size, what it is adapted by, the place in a tree); .alone: lp is known where a transition begins if no Gibbs
-//   updates came between; GM_UNLESS_MISSING: and if no missing values are drawn; .marginal: auxiliaries are integrated out; .selection: the
-//   number of its selection; .accept: the mean acceptance that the step size aims at; .depth: doublings of a trajectory at most; .jacobian:
-//   computes the log Jacobian and its gradient; .standardised: the field that warm-up writes each effect's non-centring to. gm_of(x): the
-//   number of the field x of State.
+//   coordinates, to its next draw. It calls `density` for lp and gradient at each point; `memory` to `report`, what the draws say of the
+//   trajectory, are fields of State. NUTS_STREAM(x): of the stream of x the random numbers from 2^37 on; those before are of elements.
+//   .coordinates: how many numbers the position has; .room: the memory, 48 numbers a coordinate (positions, momenta and gradients of points
+//   in a trajectory, and estimates of variances, the diagonal of the inverse mass matrix) and 256 besides (the step size, what it is
+//   adapted by, the place in a tree); .selection: the number of its selection; .accept: the mean acceptance that the step size aims at;
+//   .depth: doublings of a trajectory at most. .alone: whether lp is known where a transition begins, since nothing else has changed what
+//   it reads; GM_UNLESS_MISSING: if no values are missing. .marginal: auxiliaries are integrated out. .jacobian: computes the log Jacobian
+//   alone, with its gradient, for `map`, which finds the mode of the unknowns. .standardised: the field that warm-up writes each effect's
+//   non-centring to. gm_of(x): the number of the field x of State.
 static void update_mu_tau_theta_by_hmc(GmRun *run) {
     LAUNCH_TEAM(enter_mu_tau_theta, run, d->J + 2 + d->J);
-    NUTS(run, density_of_mu_tau_theta, VAR_mu, nuts, position, log_density, gradient, moves_mu, .name = "mu, tau, theta",
+    NUTS(run, density_of_mu_tau_theta, NUTS_STREAM(mu), nuts, position, log_density, gradient, moves_mu, .name = "mu, tau, theta",
             .coordinates = d->J + 2, .room = 48 * d->J + 352, .alone = GM_UNLESS_MISSING, .marginal = 1, .selection = 1, .accept = 0.8,
             .depth = 10, .jacobian = jacobian_of_mu_tau_theta, .standardised = gm_of(next_non_centring));
     LAUNCH_TEAM(transform_mu_tau_theta, run, d->J);
 }
 
 static void setup(GmRun *run) {
-    LAUNCH_SHARED(check_data, run, d->J);  // LAUNCH_SHARED: once, what all chains share
+    LAUNCH_SHARED(check_data, run, d->J);  // LAUNCH_SHARED: once, for what all chains share
     if (gm_found_fault(run)) return;
     LAUNCH_SHARED(sums_of_data, run, d->J);
 }
 
 static void derive(GmRun *run) {
-    if (run->requests & GM_LOG_PRIOR) {
+    if (run->requests & GM_LOG_PRIOR) {  // GM_LOG_PRIOR, GM_LOG_LIK, GM_REPLICATES: what a run may request
         LAUNCH_TEAM(log_prior, run, d->J);
     }
     if (run->requests & GM_LOG_LIK) {
@@ -423,15 +426,16 @@ static void derive(GmRun *run) {
     }
 }
 
-GM_FOR_DRAWS(derive)  // GM_FOR_DRAWS(f) makes gm_f, which calls f for every chain. GM_LOG_PRIOR and its like are what a run may request
+GM_FOR_DRAWS(derive)  // GM_FOR_DRAWS(f) makes gm_f, which calls f for every chain
 
 static void joint(GmRun *run) {
     LAUNCH_TEAM(log_joint, run, d->J);
 }
 
 // Draws without data, each after what its law reads.
+//   LAUNCH_ONCE(kernel, run): with one thread for each chain.
 static void forward(GmRun *run) {
-    if (!GIVEN(run, mu)) LAUNCH_ONCE(forward_mu, run);
+    if (!GIVEN(run, mu)) LAUNCH_ONCE(forward_mu, run);  // GIVEN(run, x): the run gives or keeps all of x
     if (!GIVEN(run, tau)) LAUNCH_ONCE(forward_tau, run);
     if (!GIVEN(run, theta)) LAUNCH_ONCE(forward_theta, run);
     LAUNCH_ONCE(forward_y, run);
@@ -445,8 +449,8 @@ enum {  // fields of State
     STATE_slope_spread_theta
 };
 
-//   Tables number fields of Data and State from 1; their columns are the structs of model.h: a field's .role is what it is to the draws,
-//   .extent_of the fields that are its extents, .where the line of its declaration.
+//   Tables number fields of Data and State from 1; their columns are the structs of model.h: a field's .role is what it is to the draws
+//   (GM_SUM: not in them), .rank its number of subscripts, .extent_of the fields that are its extents, .where the line of its declaration.
 static const GmField data_fields[] = {
     {.name = "J", .type = GM_INT, .role = GM_DATA, .offset = offsetof(Data, J), BOUNDED(0, INFINITY), .where = "model.gm:5",
      .declared = "int<lower=0> J"},
@@ -483,7 +487,7 @@ static const GmField state_fields[] = {
     {.name = "lprior_y", .type = GM_WIDE, .role = GM_PREDICTED, .offset = offsetof(State, lprior_y), .on_request = GM_LOG_PRIOR,
             .where = "model.gm:17"},
     {.name = "sum_inverse_sigma_squared", .type = GM_WIDE, .role = GM_SUM, .offset = offsetof(State, sum_inverse_sigma_squared),
-            .shared = 1},
+            .shared = 1},  // .shared: one for all chains
     {.name = "position", .type = GM_WIDE, .role = GM_SUM, .rank = 1, .offset = offsetof(State, position)},
     {.name = "gradient", .type = GM_WIDE, .role = GM_SUM, .rank = 1, .offset = offsetof(State, gradient)},
     {.name = "log_density", .type = GM_WIDE, .role = GM_SUM, .rank = 1, .offset = offsetof(State, log_density)},
@@ -548,14 +552,15 @@ static const GmObserved observed[] = {
 
 // What can be drawn from the law of its own statement, in order.
 static const GmLaw laws[] = {
-    {.field = STATE_mu, .variable = VAR_mu, .at_once = 0},
+    {.field = STATE_mu, .variable = VAR_mu, .at_once = 0},  // .at_once: how many subscripts say what is drawn at once
     {.field = STATE_tau, .variable = VAR_tau, .at_once = 0},
     {.field = STATE_theta, .variable = VAR_theta, .at_once = 1},
     {.field = STATE_y_rep, .variable = VAR_y_rep, .at_once = 1, .data = DATA_y},
     {0},
 };
 
-// Sums that updates read, and parameters of their laws, for `why`: {update, from 0, field of State, whether an element reads its own, text}.
+// Sums that updates read, and parameters of their laws, for the command `why` of the program: {update, from 0, field of State or 0,
+// 1 if the element that is drawn reads the element of its own number, or there is but one, text}.
 static const GmStatistic statistics[] = {
     {6, STATE_sum_inverse_sigma_squared, 1, "sum of 1/sigma[j]^2 over j"},
     {1, 0, 0, "shape = 1"},
@@ -575,9 +580,9 @@ static const GmStatistic statistics[] = {
     {6, 0, 0, "then mu = mu + shift_mu_theta,  theta[j] = theta[j] + shift_mu_theta"},
     {0, 0, 0, NULL}};
 
-// A selection: unknowns that are drawn by separate updates or together by HMC, and what that costs in multiply-adds.
-// [0] a sweep by separate updates, [1] the fixed cost of HMC, [2] each evaluation of its density.
-// From [3] on the same on a GPU, two numbers each: the time whatever the number of chains, and the work of a chain.
+// What the unknowns of a selection cost by separate updates and together by HMC, in multiply-adds of a core, counted by gmc from kernels:
+// [0] a sweep by separate updates, [1] the fixed cost of HMC, [2] each evaluation of its density. From [3] on the same on a GPU, two
+// numbers each, of multiply-adds that wait for each other, some 4 ns: whatever the number of chains, and for each chain.
 static void cost_1(const void *data, double *cost) {
     const Data *const d = (const Data *)data;
     (void)d;
@@ -594,13 +599,14 @@ static void cost_1(const void *data, double *cost) {
 
 static const int fields_1[] = {STATE_mu, STATE_tau, STATE_theta, 0}, latents_1[] = {STATE_nu_tau, 0};
 
-//   A selection is a set of unknowns for which warm-up tries both methods: .coupled, whether NUTS draws it where nothing is measured;
-//   .latents, auxiliaries that NUTS leaves as they are; .machine, its memory.
+//   A selection is a set of unknowns for which warm-up tries both methods: .coupled is 1 where NUTS draws it even if a warm-up is too short
+//   for that; .latents, auxiliaries that NUTS leaves as they are; .machine, its memory.
 static const GmSelection selections[] = {
     {.name = "mu, tau, theta", .coupled = 0, .fields = fields_1, .diagnostics = STATE_moves_mu, .machine = STATE_nuts, .latents = latents_1,
             .cost = cost_1},
 };
 
+//   .derive_chain: as .derive, of one chain. .joint_as_written: log_joint has auxiliaries in runs by --check only.
 enum { GM_DATA_FIELDS = 3, GM_STATE_FIELDS = 26, GM_UPDATES = 8 };  // how many
 #define MODEL_TABLES \
     .derive = gm_derive, .derive_chain = derive, .forward = forward, .laws = laws, .joint_as_written = 1, \
@@ -612,7 +618,7 @@ enum { GM_DATA_FIELDS = 3, GM_STATE_FIELDS = 26, GM_UPDATES = 8 };  // how many
 
 // ---- part 6: the sweep ----
 
-#ifndef __CUDACC_RTC__       // the host's, which launches kernels: NVRTC, CUDA's compiler of these, passes over it
+#ifndef __CUDACC_RTC__       // the host's, which launches kernels: NVRTC, CUDA's compiler of these, skips it
 static void update_missing_y(GmRun *run) { LAUNCH_MISSING(impute_y, run, DATA_y); }
 static void update_nu_tau(GmRun *run) { LAUNCH_ONCE(draw_nu_tau, run); }
 static void update_theta(GmRun *run) { LAUNCH(draw_theta, run, d->J); }
@@ -631,7 +637,7 @@ static void update_shift_mu_theta(GmRun *run) {
     LAUNCH_TEAM(add_shift_mu_theta, run, d->J);
 }
 
-// What each update draws, and its function. The number is its selection, of which warm-up takes NUTS, WITH_GRADIENTS, or those WITHOUT.
+// What each update draws, its function, and a selection: a set of unknowns for which warm-up takes NUTS, WITH_GRADIENTS, or those WITHOUT.
 static const GmUpdate updates[] = {
     UPDATE("missing y", update_missing_y),
     UPDATE_WITHOUT_GRADIENTS("nu_tau", update_nu_tau, 1),
@@ -643,7 +649,7 @@ static const GmUpdate updates[] = {
     UPDATE_WITH_GRADIENTS("mu, tau, theta", update_mu_tau_theta_by_hmc, 1),
 };
 
-//   take_updates(run, u, n): n updates, from u on.
+//   take_updates(run, u, n): n updates, from u on, without those that are not selected.
 static void sweep(GmRun *run) {
     if (ANY_MISSING(run)) take_updates(run, updates, 1);      // missing y
     take_updates(run, &updates[1], 7);
@@ -651,3 +657,5 @@ static void sweep(GmRun *run) {
 
 GM_MODEL("eight_schools", "model.gm", MODEL_TABLES)      // read by the runtime; the tables define MODEL_TABLES
 #endif
+// Works named: Gorinova et al. 2020, International Conference on Machine Learning 37; Hoffman and Gelman 2014, Journal of Machine Learning
+//     Research 15; Liu and Sabatti 2000, Biometrika 87; Papaspiliopoulos et al. 2007, Statistical Science 22.

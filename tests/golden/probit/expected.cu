@@ -4,26 +4,35 @@
 //   y[i]           every value weighed by its density              impute_y            line 7, if values are missing
 //   z_y[i]         ~ normal(mean, 1 / sqrt(precision)), truncated  draw_z_y            line 14, an auxiliary *
 //   (alpha, beta)  ~ joint normal                                  collect_alpha_beta  line 10 *
-// Where a trial in warm-up prefers NUTS (Hoffman and Gelman 2014), in place of the updates marked *, made then after every k-th transition:
+// In place of the updates marked *, where a trial in a warm-up of 300 sweeps or more prefers NUTS (Hoffman and Gelman 2014).
+// They are then made after every k-th transition: so seldom that they have a tenth of the work, or after each if trajectories diverge.
+// NUTS leaves auxiliaries as they are; a sweep draws them before what reads them.
 //   (alpha, beta)  drawn jointly by Hamiltonian Monte Carlo  density_alpha_beta  line 10, auxiliaries integrated out
 //
 // Above each kernel is what it computes, then what words mean that are neither C nor of the model, where they first stand. Those in
-// capitals are macros of kernels.h, which make one text a program for a CPU and for a GPU.
+// capitals are macros of kernels.h, which make one text a program for a CPU and for a GPU. Throughout:
+//   `wide` is double. `real` is double; on a GPU it is float unless a run has --precision double. `solve` is double; on a GPU it is float
+//   where a run has --precision single. KERNEL_ macros declare `d`, the data, `s`, the state of one chain, and `at`: seed, chain and sweep,
+//   of which its random numbers are functions. LAUNCH_ macros declare `d`. Subscripts count from 1 in comments, as in the model, and from 0
+//   in the code. *s->x is a number, s->x[k] an element. square(x) is x*x.
+//   KERNEL_TEAM: for each chain a team of threads, its lanes, all of which go through the body; local variables are each lane's own. ALONG
+//   (j, n): j from 0 to n - 1, shared out among lanes, which then wait for each other, as one may read next what another wrote. LANES (j,
+//   n): as ALONG, but nobody waits: each lane has the same j in every loop of n. SUM_ALONG (j, n, &a): as ALONG; then a has grown, in every
+//   lane, by the sum of what all lanes add to it. SUM_OF (a, j, n) += x: declares a, the sum of x over j, the same in every lane. LANES2
+//   (i, n, j, m): as LANES, over pairs i, j. ALONG2 (i, n, j, m): as ALONG, over pairs i, j.
+#define GM_HMC               // on a GPU kernels.h has Hamiltonian Monte Carlo
+#define GM_JOINT_NORMALS     // on a GPU it has joint normals, drawn by kernels of the runtime
 #include "gm.h"
 
 // ---- part 1: the model ----
 
-//   Types: `wide` is double; `real` and `solve` are, too, unless --precision makes them float on a GPU.
 typedef struct Data {  // beside arrays: their extents
     long N, p;
     real *X;                                 // N x p
     int *y;                                  // N
 } Data;
-
 enum { DATA_N = 1, DATA_p, DATA_X, DATA_y };  // fields of Data
 
-//   Of NUTS: position, its coordinates; gradient, the derivatives of lp, the log density, by them; log_density, lp; nuts, its memory;
-//   moves_, what the draws report of its trajectories.
 typedef struct State {  // of one chain; sizes of work arrays are in the tables
     int *y;                                  // responses, with missing values as they are drawn, N
     wide *alpha;                             // unknowns
@@ -32,33 +41,28 @@ typedef struct State {  // of one chain; sizes of work arrays are in the tables
     wide *log_lik_y;                         // for the draws, N
     int *y_rep;                              // for the draws, N
     wide *lprior_alpha, *lprior_beta;        // terms of the log prior
-    wide *lprior_y;                          // the same of missing values: the host adds up their log_lik_ when it writes a draw
+    wide *lprior_y;                          // of missing values: the host adds up their log_lik_, and writes those of observed ones only
     wide *sum_X_by_column;                   // sums of data, p
     wide *sum_X_X;                           // sums of data, p x p
     wide *rows_beta;                         // sums of rows of X times weights
-    wide *scale_of_z_y, *joint_alpha_beta, *target_alpha_beta, *diagonal_alpha_beta, *position, *gradient, *log_density, // work arrays
-        *nuts, *moves_alpha, *rows_beta_2;
+    wide *scale_of_z_y, *joint_alpha_beta, *target_alpha_beta, *diagonal_alpha_beta, *rows_beta_2; // work arrays
     solve *precision_alpha_beta, *shift_alpha_beta, *rows_of_alpha_beta, *system_alpha_beta; // work arrays
+    wide *position, *gradient, *log_density, *nuts, *moves_alpha; // of NUTS
     real *weight_alpha_beta_1;               // work arrays
     real *X_beta;                            // X times beta
 } State;
+enum { VAR_NONE, VAR_y, VAR_alpha, VAR_beta, VAR_z_y, VAR_y_rep = 6 };  // random streams, by the place in State
 
-enum { VAR_NONE, VAR_y, VAR_alpha, VAR_beta, VAR_z_y, VAR_log_lik_y, VAR_y_rep };  // streams of random numbers, by the place in State
-
-#define GM_HMC             // Hamiltonian Monte Carlo
-#define GM_JOINT_NORMALS     // drawn by kernels of the runtime
 #include "kernels.h"
 
 // ---- part 2: the Gibbs updates ----
 
 // y[i] | rest: every value weighed by its density     if values are missing     model.gm:7
 //   log density += y[i]*log_Phi(alpha + sum(j in 1:p, beta[j]*X[i, j])) + log_Phi(-alpha - sum(j in 1:p, beta[j]*X[i, j]))*(1 - y[i])
-//   In kernels `d` is the data, `s` the state of one chain, and `at` the place in the run, the key of its random numbers. Subscripts count
-//   from 1 in comments, as in the model, and from 0 in the code. *s->x is a number, s->x[k] an element. categorical_log_weights(&g, w, n),
-//   weigh_values: one of n, of probability proportional to exp(w). stream(at, VAR_x, k): the random numbers of x[k]; normal_mean_sd(&g,
-//   ...) and its like draw by those of g.
+//   categorical_log_weights(&g, w, n): one of n, of probability proportional to exp(w). stream(at, VAR_x, k): the random numbers of x[k],
+//   by which normal_mean_sd(&g, ...) and its like draw.
 KERNEL(impute_y) {  // KERNEL: a thread for each element and chain
-    EACH_MISSING (i, DATA_y) {  // EACH_MISSING (j, DATA_y): places j of y, row by row, without a value
+    EACH_MISSING (i, DATA_y) {  // EACH_MISSING (j, DATA_x): places j of x, row by row, without a value
         Stream g = stream(at, VAR_y, i);
         enum { first = 0, values = 2 };
         wide weight[values];
@@ -86,20 +90,16 @@ KERNEL(impute_y) {  // KERNEL: a thread for each element and chain
 //   truncated to lie between these ends.
 ROW(draw_z_y, i) {  // ROW(name, k): for row k
     const real h = *s->alpha + dot, precision = 1, lower = (s->y[i] == 1) ? 0 : -INFINITY, upper = (s->y[i] == 1) ? INFINITY : 0;
-    DRAW(z_y, i, NORMAL_WITHIN(h, precision, lower, upper));  // DRAW(x, k, LAW) draws x[k] from the law and stores it
+    DRAW(z_y, i, NORMAL_WITHIN(h, precision, lower, upper));  // DRAW(x, k, LAW) draws and stores x[k]
     return row_weight_and(s->z_y[i], square(s->z_y[i]));  // row_weight_and(w, t): weight w, and t is added to a total
 }
 
 // (alpha, beta) with fewer rows than coefficients (Bhattacharya et al. 2016): precision D + R'R, rows of R and targets over their sd
-//   KERNEL_TEAM: for each chain a team of threads, its lanes, all of which go through the body; local variables are each lane's own. LANES
-//   (j, n): j from 0 to n - 1, shared out among lanes. ALONG: so, then all lanes wait for each other. LANES2 (i, n, j, m), ALONG2,
-//   SUM_ALONG2 (i, n, j, m, &a), SUM_OF2 (a, i, n, j, m): over pairs.
 KERNEL_TEAM(collect_rows_alpha_beta) {
     const long n = d->p + 1;
     LANES (e, n) s->diagonal_alpha_beta[e] = s->shift_alpha_beta[e] = 0;
     LANES (e, d->N * n) s->rows_of_alpha_beta[e] = 0;
-    LANES (e, d->N) s->target_alpha_beta[e] = 0;
-    TEAM_BARRIER();  // TEAM_BARRIER: all lanes wait for each other
+    ALONG (e, d->N) s->target_alpha_beta[e] = 0;
     ONE_LANE s->diagonal_alpha_beta[0] += 0.04;  // ONE_LANE: by one, while the others wait
     LANES (j, d->p) s->diagonal_alpha_beta[1 + j] += 0.16;
     LANES (i, d->N) s->target_alpha_beta[i] = s->z_y[i];
@@ -142,13 +142,12 @@ KERNEL_ONCE(list_rows_alpha_beta) {  // KERNEL_ONCE: a thread for each chain, wi
 KERNEL_TEAM(collect_alpha_beta) {
     const long n = d->p + 1;
     LANES (e, n * n) s->precision_alpha_beta[e] = 0;
-    LANES (e, n) s->shift_alpha_beta[e] = 0;
-    TEAM_BARRIER();
+    ALONG (e, n) s->shift_alpha_beta[e] = 0;
     ONE_LANE s->precision_alpha_beta[0] += 0.04;
     ALONG (j, d->p) s->precision_alpha_beta[(1 + j) * n + 1 + j] += 0.16;
     ONE_LANE s->precision_alpha_beta[0] += d->N;
     ALONG (j, d->p) ADD_TWICE(s->precision_alpha_beta, 1 + j, (1 + j) * n, s->sum_X_by_column[j]);
-    SUM_OF (total_z_y, i, d->N) += s->z_y[i];  // SUM_OF (a, j, n) += x: declares a, the sum of x over j, the same in every lane
+    SUM_OF (total_z_y, i, d->N) += s->z_y[i];
     ONE_LANE s->shift_alpha_beta[0] += total_z_y;
     LANES2 (j, d->p, j2, d->p) s->precision_alpha_beta[(1 + j) * n + 1 + j2] += s->sum_X_X[j * d->p + j2];
     ALONG (j, d->p) s->shift_alpha_beta[1 + j] += s->rows_beta[j];
@@ -164,8 +163,10 @@ KERNEL_TEAM(rescale_z_y) {
 
 // ---- part 3: Hamiltonian Monte Carlo: log density and gradient ----
 
-// Unconstrained coordinates q of (alpha, beta): (alpha, beta). kept_coordinate(q, value at q, x, fresh) is q if x is still the value at q,
-//     which rounding then does not change, else fresh
+// Unconstrained coordinates q of (alpha, beta): (alpha, beta). kept_coordinate(q, v, x, fresh) is q where x still is v, the value at q,
+//     so that no rounding moves it, else (mostly for float x) fresh
+//   Of State: position, its coordinates; gradient, the derivatives of lp, the log density, by them; log_density, lp; nuts, its memory;
+//   moves_, whose end is its name in the draws, what they report: acceptance, step size, depth, leapfrog steps, divergence, energy.
 KERNEL_TEAM(enter_alpha_beta) {
     ONE_LANE s->position[0] = *s->alpha;
     LANES (j, d->p) s->position[j + 1] = s->beta[j];
@@ -178,26 +179,25 @@ KERNEL_TEAM(transform_alpha_beta) {
 }
 
 // (alpha, beta): drawn jointly by Hamiltonian Monte Carlo     model.gm:10
-//   taken if, in a trial in warm-up, the unknown that mixes worst has clearly more effective draws for the same work by it
-//   the log density of alpha, beta, of which the code leaves out constants; that of their coordinates has the log Jacobian besides
+//   taken if in a trial what mixes worst has 1.3 times the effective draws for the same work, 1.6 to 5 times if trajectories diverge
+//   its log density, of which the code leaves out constants; that of its coordinates has the log Jacobian besides
 //   log density += -log(5) - log(2*pi())/2 - 0.02*alpha^2
 //   log density += -log(5/2) - log(2*pi())/2 - 0.08*beta[j]^2   over j in 1:p
 //   log density += y[i]*log_Phi(alpha + sum(j in 1:p, beta[j]*X[i, j])) + log_Phi(-alpha - sum(j in 1:p, beta[j]*X[i, j]))*(1 - y[i])
 //       over i in 1:N
 KERNEL_TEAM(density_alpha_beta) {
-    wide lp = 0, slope_alpha = 0;  // slope_x is the derivative of lp by x, current_x is x
-    LANES (e, d->p + 1) s->gradient[e] = 0;
-    TEAM_BARRIER();
+    wide lp = 0, slope_alpha = 0;  // slope_x is the derivative of lp by x
+    ALONG (e, d->p + 1) s->gradient[e] = 0;
     // alpha ~ normal(0, 5)
     lp -= 0.02 * square(*s->alpha);
     slope_alpha -= 0.04 * *s->alpha;
     // beta[j] ~ normal(0, 5/2)
-    SUM_ALONG (j, d->p, &lp) {  // SUM_ALONG (j, n, &a): as ALONG; then a has grown, in every lane, by the sum of what all lanes add to it
+    SUM_ALONG (j, d->p, &lp) {
         lp -= 0.08 * square(s->beta[j]);
         s->gradient[1 + j] -= 0.16 * s->beta[j];
     }
     // y[i] ~ bernoulli(Phi(alpha + sum(j in 1:p, beta[j]*X[i, j])))
-    const wide current_alpha = *s->alpha;
+    const wide current_alpha = *s->alpha;  // current_x is x
     SUM_ALONG (i, d->N, &lp, &slope_alpha) {
         const wide sum_beta_X = s->X_beta[i];
         lp += log_Phi((current_alpha + sum_beta_X) * (2L * s->y[i] - 1));
@@ -206,7 +206,7 @@ KERNEL_TEAM(density_alpha_beta) {
         slope_alpha += w1;
     }
     ONE_LANE {
-        s->log_density[BY_UNKNOWNS] = lp;  // BY_COORDINATES, BY_UNKNOWNS: the places of lp with the log Jacobian and without it
+        s->log_density[BY_UNKNOWNS] = lp;  // BY_COORDINATES, BY_UNKNOWNS: lp with the log Jacobian, for NUTS, and without, for --check
         s->gradient[0] += slope_alpha;
     }
 }
@@ -247,9 +247,9 @@ KERNEL_ON_REQUEST(replicate) {
 KERNEL_TEAM(log_joint) {
     wide lp = 0;
     // alpha ~ normal(0, 5)
-    lp += -0.02 * square(*s->alpha) - (log(5.0) + log(2 * GM_PI) / 2);
+    lp += -0.02 * square(*s->alpha) - (log(5.0) + log(2 * GM_PI) / 2);  // GM_PI is pi
     // beta[j] ~ normal(0, 5/2)
-    SUM_ALONG (j, d->p, &lp) lp += -0.08 * square(s->beta[j]) - (log(2.5) + HALF_LOG_2PI);
+    SUM_ALONG (j, d->p, &lp) lp += -0.08 * square(s->beta[j]) - (log(2.5) + HALF_LOG_2PI);  // HALF_LOG_2PI is log(2*pi)/2
     if (CHECKING) {  // CHECKING: in runs by --check, which compare each update with the joint density
         // z_y[i] ~ normal(alpha + sum(j in 1:p, beta[j]*X[i, j]), 1), by albert_chib
         SUM_ALONG (i, d->N, &lp) {
@@ -265,7 +265,7 @@ KERNEL_TEAM(log_joint) {
             lp += s->y[i] * log_Phi(*s->alpha + sum_beta_X_2) + log_Phi(-*s->alpha - sum_beta_X_2) * (1L - s->y[i]);
         }
     }
-    RESULT(lp);  // RESULT(x): x is what the kernel computes
+    RESULT(lp);  // RESULT(x): x is what the kernel gives back to the host
 }
 
 // ---- part 5: checks and sums of data, launches, tables for the runtime ----
@@ -279,8 +279,8 @@ KERNEL_TEAM(check_data) {
 }
 
 // Sums of data: computed once. Each is set to 0, since terms are added to it.
-//   SUM_INTO (i, first, n, ...): rows from first on, shared out; PLACES (j, m): the places of a sum that are a lane's. SUM_INTO1 (i, first,
-//   n, sums, m): iterations from first on, all of which add to the m places of `sums`.
+//   SUM_INTO1 (i, first, n, sums, m): for n iterations i from first on, each of which adds to the m places of `sums`. PLACES (j, m): those
+//   of its places, 0 to m - 1, that are this lane's to add to.
 KERNEL_TEAM(sums_of_data) {
     // sum_X_by_column[j2] = sum of X[i, j2] over i; serves the conditional of (alpha, beta)
     if (!(FEW_ROWS(1, d->N, d->p + 1))) {
@@ -288,7 +288,7 @@ KERNEL_TEAM(sums_of_data) {
         SUM_INTO1 (i, 0, d->N, sum_X_by_column, d->p) {
             PLACES (j2, d->p) s->sum_X_by_column[j2] += d->X[i * d->p + j2];
         }
-        TEAM_BARRIER();
+        TEAM_BARRIER();  // TEAM_BARRIER: all lanes wait for each other
     }
     // sum_X_X[j, j2] = sum of X[i, j]*X[i, j2] over i; serves the conditional of (alpha, beta); a matrix product, see setup
 }
@@ -313,12 +313,11 @@ KERNEL_PRIOR(log_prior) {  // KERNEL_PRIOR: as KERNEL_TEAM, for the log prior
     ONE_LANE *s->lprior_beta = total_lprior_beta;
 }
 
-#ifndef __CUDACC_RTC__       // the host's: NVRTC, CUDA's compiler of kernels, passes over it
+#ifndef __CUDACC_RTC__       // the host's: NVRTC, CUDA's compiler of kernels, skips it
 
 // alpha from the law of its own statement
-//   UNLESS_KEPT(VAR_x, k): unless the run keeps x[k] as it is; GIVEN(run, x): the run gives or keeps all of x.
 KERNEL_FORWARD(forward_alpha) {  // KERNEL_FORWARD: a thread for each chain, on the host, for draws without data
-    UNLESS_KEPT(VAR_alpha, 0) {
+    UNLESS_KEPT(VAR_alpha, 0) {  // UNLESS_KEPT(VAR_x, k): unless the run keeps x[k] as it is
         Stream g = stream(at, VAR_alpha, 0);
         const wide x = normal_mean_sd(&g, 0, 5);
         VERIFY(x, "alpha", 0);  // VERIFY(x, ...) ends the run with a message if x is not finite
@@ -372,44 +371,43 @@ static int few_alpha(const GmRun *run) {
     return FEW_ROWS(1, d->N, d->p + 1);
 }
 
-//   LAUNCH(kernel, run, n) and its like run a kernel for all chains of `run`, with threads for n elements or terms. LAUNCH_ROWS_AND(kernel,
-//   run, n, p, X, b, sums, total), LAUNCH_ROWS_ONLY: for rows of X, with their products with b. GRAM(run, n, p, a, X, out): a X'X;
-//   ROW_SUMS(run, n, p, X, w, out): X'w.
+//   LAUNCH_...(kernel, run, n) runs a kernel for all chains of `run`, with threads for n elements or terms. LAUNCH_ROWS_ONLY(kernel, run,
+//   n, p, X, b): for n rows of X, with their products with b.
 static void density_of_alpha_beta(GmRun *run) {
     LAUNCH_TEAM(transform_alpha_beta, run, d->p);
     LAUNCH_ROWS_ONLY(predict_X_beta, run, d->N, d->p, d->X, beta);
     LAUNCH_TEAM(density_alpha_beta, run, d->p + d->N);
-    ROW_SUMS(run, d->N, d->p, d->X, weight_alpha_beta_1, rows_beta_2);
+    ROW_SUMS(run, d->N, d->p, d->X, weight_alpha_beta_1, rows_beta_2);  // ROW_SUMS(run, n, p, X, w, out): X'w
     LAUNCH_TEAM(gradient_alpha_beta, run, d->p);
 }
 
 //   NUTS(run, density, stream, memory, position, lp, gradient, report, ...) makes a transition of NUTS from `position`, in unconstrained
-//   coordinates, to its next draw, by numbers of `stream` that no other update has. It calls `density` for lp and gradient at each point;
-//   `memory` to `report`, what the draws say of the trajectory, are fields of State. .coordinates: how many numbers the position has;
-//   .room: the memory, 48 numbers a coordinate (positions, momenta and gradients of points in a trajectory, and estimates of variances) and
-//   256 besides (the step size, what it is adapted by, the place in a tree); .alone: lp is known where a transition begins if no Gibbs
-//   updates came between; GM_UNLESS_MISSING: and if no missing values are drawn; .marginal: auxiliaries are integrated out; .selection: the
-//   number of its selection; .accept: the mean acceptance that the step size aims at; .depth: doublings of a trajectory at most; .jacobian:
-//   computes the log Jacobian and its gradient; .standardised: the field that warm-up writes each effect's non-centring to.
+//   coordinates, to its next draw. It calls `density` for lp and gradient at each point; `memory` to `report`, what the draws say of the
+//   trajectory, are fields of State. NUTS_STREAM(x): of the stream of x the random numbers from 2^37 on; those before are of elements.
+//   .coordinates: how many numbers the position has; .room: the memory, 48 numbers a coordinate (positions, momenta and gradients of points
+//   in a trajectory, and estimates of variances, the diagonal of the inverse mass matrix) and 256 besides (the step size, what it is
+//   adapted by, the place in a tree); .selection: the number of its selection; .accept: the mean acceptance that the step size aims at;
+//   .depth: doublings of a trajectory at most. .alone: whether lp is known where a transition begins, since nothing else has changed what
+//   it reads; GM_UNLESS_MISSING: if no values are missing. .marginal: auxiliaries are integrated out.
 static void update_alpha_beta_by_hmc(GmRun *run) {
     LAUNCH_TEAM(enter_alpha_beta, run, d->p);
-    NUTS(run, density_of_alpha_beta, VAR_alpha, nuts, position, log_density, gradient, moves_alpha, .name = "alpha, beta",
+    NUTS(run, density_of_alpha_beta, NUTS_STREAM(alpha), nuts, position, log_density, gradient, moves_alpha, .name = "alpha, beta",
             .coordinates = d->p + 1, .room = 48 * d->p + 304, .alone = GM_UNLESS_MISSING, .marginal = 1, .selection = 1, .accept = 0.8,
             .depth = 10);
     LAUNCH_TEAM(transform_alpha_beta, run, d->p);
 }
 
 static void setup(GmRun *run) {
-    LAUNCH_SHARED(check_data, run, d->N);  // LAUNCH_SHARED: once, what all chains share
+    LAUNCH_SHARED(check_data, run, d->N);  // LAUNCH_SHARED: once, for what all chains share
     LIST_ROWS(list_rows_alpha_beta, run, "alpha, beta", 1, d->p + 1, 0);
     LAUNCH_SHARED(sums_of_data, run, (long)d->N * d->p);
     if (!few_alpha(run)) {
-        GRAM(run, d->N, d->p, 1, d->X, sum_X_X);
+        GRAM(run, d->N, d->p, 1, d->X, sum_X_X);  // GRAM(run, n, p, a, X, out): a X'X
     }
 }
 
 static void derive(GmRun *run) {
-    if (run->requests & GM_LOG_PRIOR) {
+    if (run->requests & GM_LOG_PRIOR) {  // GM_LOG_PRIOR, GM_LOG_LIK, GM_REPLICATES: what a run may request
         LAUNCH_TEAM(log_prior, run, d->p);
     }
     if (run->requests & GM_LOG_LIK) {
@@ -422,7 +420,7 @@ static void derive(GmRun *run) {
     }
 }
 
-GM_FOR_DRAWS(derive)  // GM_FOR_DRAWS(f) makes gm_f, which calls f for every chain. GM_LOG_PRIOR and its like are what a run may request
+GM_FOR_DRAWS(derive)  // GM_FOR_DRAWS(f) makes gm_f, which calls f for every chain
 
 static void joint(GmRun *run) {
     LAUNCH_ROWS_ONLY(predict_X_beta, run, d->N, d->p, d->X, beta);
@@ -430,8 +428,9 @@ static void joint(GmRun *run) {
 }
 
 // Draws without data, each after what its law reads.
+//   LAUNCH_ONCE(kernel, run): with one thread for each chain.
 static void forward(GmRun *run) {
-    if (!GIVEN(run, alpha)) LAUNCH_ONCE(forward_alpha, run);
+    if (!GIVEN(run, alpha)) LAUNCH_ONCE(forward_alpha, run);  // GIVEN(run, x): the run gives or keeps all of x
     if (!GIVEN(run, beta)) LAUNCH_ONCE(forward_beta, run);
     LAUNCH_ROWS_ONLY(predict_X_beta, run, d->N, d->p, d->X, beta);
     LAUNCH_ONCE(forward_y, run);
@@ -445,8 +444,8 @@ enum {  // fields of State
     STATE_moves_alpha, STATE_weight_alpha_beta_1, STATE_rows_beta_2, STATE_X_beta
 };
 
-//   Tables number fields of Data and State from 1; their columns are the structs of model.h: a field's .role is what it is to the draws,
-//   .extent_of the fields that are its extents, .where the line of its declaration.
+//   Tables number fields of Data and State from 1; their columns are the structs of model.h: a field's .role is what it is to the draws
+//   (GM_SUM: not in them), .rank its number of subscripts, .extent_of the fields that are its extents, .where the line of its declaration.
 static const GmField data_fields[] = {
     {.name = "N", .type = GM_INT, .role = GM_DATA, .offset = offsetof(Data, N), BOUNDED(0, INFINITY), .where = "model.gm:5",
      .declared = "int<lower=0> N"},
@@ -459,6 +458,7 @@ static const GmField data_fields[] = {
      .declared = "int<lower=0, upper=1> y[N]", .extent_of = {DATA_N}},
 };
 
+//   .shared: one for all chains.
 static const GmField state_fields[] = {
     {.name = "y", .type = GM_INT, .role = GM_IMPUTED, .rank = 1, .offset = offsetof(State, y), BOUNDED(0, 1), .where = "model.gm:7",
             .extent_of = {DATA_N}},
@@ -592,13 +592,14 @@ static const GmObserved observed[] = {
 
 // What can be drawn from the law of its own statement, in order.
 static const GmLaw laws[] = {
-    {.field = STATE_alpha, .variable = VAR_alpha, .at_once = 0},
+    {.field = STATE_alpha, .variable = VAR_alpha, .at_once = 0},  // .at_once: how many subscripts say what is drawn at once
     {.field = STATE_beta, .variable = VAR_beta, .at_once = 1},
     {.field = STATE_y_rep, .variable = VAR_y_rep, .at_once = 1, .data = DATA_y},
     {0},
 };
 
-// Sums that updates read, and parameters of their laws, for `why`: {update, from 0, field of State, whether an element reads its own, text}.
+// Sums that updates read, and parameters of their laws, for the command `why` of the program: {update, from 0, field of State or 0,
+// 1 if the element that is drawn reads the element of its own number, or there is but one, text}.
 static const GmStatistic statistics[] = {
     {1, 0, 0, "precision = 1"},
     {1, 0, 0, "mean = alpha + sum(j in 1:p, beta[j]*X[i, j])"},
@@ -606,9 +607,9 @@ static const GmStatistic statistics[] = {
     {1, 0, 0, "upper = if_else(y[i] == 1, inf, 0)"},
     {0, 0, 0, NULL}};
 
-// A selection: unknowns that are drawn by separate updates or together by HMC, and what that costs in multiply-adds.
-// [0] a sweep by separate updates, [1] the fixed cost of HMC, [2] each evaluation of its density.
-// From [3] on the same on a GPU, two numbers each: the time whatever the number of chains, and the work of a chain.
+// What the unknowns of a selection cost by separate updates and together by HMC, in multiply-adds of a core, counted by gmc from kernels:
+// [0] a sweep by separate updates, [1] the fixed cost of HMC, [2] each evaluation of its density. From [3] on the same on a GPU, two
+// numbers each, of multiply-adds that wait for each other, some 4 ns: whatever the number of chains, and for each chain.
 static void cost_1(const void *data, double *cost) {
     const Data *const d = (const Data *)data;
     (void)d;
@@ -634,13 +635,14 @@ static void cost_1(const void *data, double *cost) {
 
 static const int fields_1[] = {STATE_alpha, STATE_beta, 0}, latents_1[] = {STATE_z_y, 0};
 
-//   A selection is a set of unknowns for which warm-up tries both methods: .coupled, whether NUTS draws it where nothing is measured;
-//   .latents, auxiliaries that NUTS leaves as they are; .machine, its memory.
+//   A selection is a set of unknowns for which warm-up tries both methods: .coupled is 1 where NUTS draws it even if a warm-up is too short
+//   for that; .latents, auxiliaries that NUTS leaves as they are; .machine, its memory.
 static const GmSelection selections[] = {
     {.name = "alpha, beta", .coupled = 0, .fields = fields_1, .diagnostics = STATE_moves_alpha, .machine = STATE_nuts, .latents = latents_1,
             .cost = cost_1},
 };
 
+//   .derive_chain: as .derive, of one chain. .joint_as_written: log_joint has auxiliaries in runs by --check only.
 enum { GM_DATA_FIELDS = 4, GM_STATE_FIELDS = 28, GM_UPDATES = 4 };  // how many
 #define MODEL_TABLES \
     .derive = gm_derive, .derive_chain = derive, .forward = forward, .laws = laws, .joint_as_written = 1, \
@@ -652,12 +654,13 @@ enum { GM_DATA_FIELDS = 4, GM_STATE_FIELDS = 28, GM_UPDATES = 4 };  // how many
 
 // ---- part 6: the sweep ----
 
-#ifndef __CUDACC_RTC__       // the host's, which launches kernels: NVRTC, CUDA's compiler of these, passes over it
+//   LAUNCH_ROWS_AND(kernel, run, n, p, X, b, sums, total): for n rows of X, with their products with b.
+#ifndef __CUDACC_RTC__       // the host's, which launches kernels: NVRTC, CUDA's compiler of these, skips it
 static void update_missing_y(GmRun *run) { LAUNCH_MISSING(impute_y, run, DATA_y); }
 static void update_z_y(GmRun *run) { LAUNCH_ROWS_AND(draw_z_y, run, d->N, d->p, d->X, beta, rows_beta, scale_of_z_y); }
 
-//   NORMAL_DENSE and its like draw J^-1 h + L'^-1 noise, of the precision J = L L' and the shift h from the kernel before; noise is
-//   standard normal. `joint_`: the values of the block, before and after. NORMAL_DENSE(run, stream, name, n, J, h, x) draws x[n].
+//   What NORMAL_ macros draw is J^-1 h + L'^-1 noise, of the precision J = L L' and the shift h from the kernel before; noise is standard
+//   normal. `joint_` has the values of the block, before and after. NORMAL_DENSE(run, stream, name, n, J, h, x) draws x[n].
 //   NORMAL_ROWS(run, stream, name, r, n, D, h, R, t, M, x): x[n], J = D + R'R, with R't added to h, by the system M of its r < n rows.
 //   _SCALED: after the scale move of the kernel's comment. NORMAL_SPARSE(kernel, run, stream, name, k, h, x) draws x, joint normal number
 //   k, whose J and h the kernel lists.
@@ -676,7 +679,7 @@ static void update_alpha_beta(GmRun *run) {
     if (run->auxiliaries) LAUNCH_TEAM(rescale_z_y, run, d->N);
 }
 
-// What each update draws, and its function. The number is its selection, of which warm-up takes NUTS, WITH_GRADIENTS, or those WITHOUT.
+// What each update draws, its function, and a selection: a set of unknowns for which warm-up takes NUTS, WITH_GRADIENTS, or those WITHOUT.
 static const GmUpdate updates[] = {
     UPDATE("missing y", update_missing_y),
     UPDATE_WITHOUT_GRADIENTS("z_y", update_z_y, 1),
@@ -684,7 +687,7 @@ static const GmUpdate updates[] = {
     UPDATE_WITH_GRADIENTS("alpha, beta", update_alpha_beta_by_hmc, 1),
 };
 
-//   take_updates(run, u, n): n updates, from u on.
+//   take_updates(run, u, n): n updates, from u on, without those that are not selected.
 static void sweep(GmRun *run) {
     if (ANY_MISSING(run)) take_updates(run, updates, 1);      // missing y
     take_updates(run, &updates[1], 3);
@@ -692,3 +695,5 @@ static void sweep(GmRun *run) {
 
 GM_MODEL("probit", "model.gm", MODEL_TABLES)      // read by the runtime; the tables define MODEL_TABLES
 #endif
+// Works named: Bhattacharya et al. 2016, Biometrika 103; Hoffman and Gelman 2014, Journal of Machine Learning Research 15; Liu and Wu 1999,
+//     Journal of the American Statistical Association 94.
