@@ -745,8 +745,8 @@ static void warn_of_far(const GmData *d, const GmModel *m)
             double mean, sd;
             const double *column = (const double *)v->elements + j;
             if (!moments_of(column, rows, columns, 1000000 / looked, &mean, &sd) || fabs(mean) < FAR * sd) continue;
-            gm_error("Warning: values of %s are near %.4g, with a standard deviation of %.3g. Gibbs updates add up squares of such "
-                     "numbers, which have few digits left, and draws may be wrong: subtract a constant from %s, as %.4g",
+            gm_error("Warning: values of %s are near %.4g, with a standard deviation of %.3g. Sums of squares of such numbers, which "
+                     "updates and log densities take, have few digits left, and draws may be wrong: subtract a constant from %s, as %.4g",
                      m->data[f].name, mean, sd, m->data[f].name, mean);
             break;
         }
