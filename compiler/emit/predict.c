@@ -61,6 +61,19 @@ static void emit_within(Out *o, const Node *n, const char *pos)
     }
 }
 
+// What arguments of a law may be that a draw is not made of, after "an argument is out of range".
+static const char *other_fault(const Distribution *d)
+{
+    for (int k = 0; k < d->nparams; k++) {
+        const Constraint c = d->params[k]->constraint;
+        if (c == CONSTRAINT_SIMPLEX) return ", or weights do not add up to 1";
+        if (c == CONSTRAINT_COVARIANCE) return ", or a matrix is not symmetric and positive definite";
+        if (c == CONSTRAINT_CHOLESKY_COV || c == CONSTRAINT_CHOLESKY_CORR)
+            return ", or a matrix is not lower triangular with a positive diagonal";
+    }
+    return "";
+}
+
 void emit_sample(Out *o, const Node *n)
 {
     const Site *t = n->sample.site;
@@ -73,14 +86,14 @@ void emit_sample(Out *o, const Node *n)
                                    : block_plain(o))
     {  // for the names of the draw
         if (t->guarded)
-            line(o, "if (!%s) FAULT(\"%s\", %s, \"it cannot be drawn from %s: an argument is out of range (%s)\");",
-                 expr_c(o, t->args[t->nargs - 1], TIGHT), name, pos, t->dist->name, where);
+            line(o, "if (!%s) FAULT(\"%s\", %s, \"it cannot be drawn from %s: an argument is out of range%s (%s)\");",
+                 expr_c(o, t->args[t->nargs - 1], TIGHT), name, pos, t->dist->name, other_fault(t->dist), where);
         line(o, "%s", stream_text(o, v, pos));
         if (t->n < v->rank) {  // a vector or a matrix, in its place
             line(o,
-                 "if (%s(%s, %s, &%s)) FAULT(\"%s\", %s, \"its draw from %s is not possible: an argument is out of range, or a matrix not "
-                 "positive definite (%s)\");",
-                 t->sample, routine_arguments(o, t), extent_c(o, v->dim[v->rank - 1], LOOSE), place, name, pos, t->dist->name, where);
+                 "if (%s(%s, %s, &%s)) FAULT(\"%s\", %s, \"its draw from %s is not possible: an argument is out of range%s (%s)\");",
+                 t->sample, routine_arguments(o, t), extent_c(o, v->dim[v->rank - 1], LOOSE), place, name, pos, t->dist->name,
+                 other_fault(t->dist), where);
         } else {
             if (t->within) emit_within(o, n, pos);
             else line(o, "const wide x = %s(%s);", t->sample, routine_arguments(o, t));

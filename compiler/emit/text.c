@@ -100,8 +100,12 @@ static const char *total_call(const Out *o, const Expr *e)
         return text(o, "longest(%s, %s, %ld, %s)", hi, lo, s.more, extent_c(o, s.n, LOOSE));
     }
     const char *routine = e->fn == FN_sum ? "total_of" : e->fn == FN_max ? "greatest" : "smallest";
-    return text(o, o->launching ? "%s(ON_HOST(run, d->%s), %s)" : "%s(d->%s, %s)", routine, c_name(o, e->args[2]->var->name),
-                extent_c(o, e->args[1], LOOSE));
+    const Expr *of = e->args[2];
+    while (of->kind == EX_REDUCE) of = of->args[2];
+    const Var *v = of->var;
+    const char *size = extent_c(o, v->dim[0], v->rank > 1 ? TIGHT : LOOSE);
+    for (int k = 1; k < v->rank; k++) size = text(o, "%s * %s", size, extent_c(o, v->dim[k], TIGHT));
+    return text(o, o->launching ? "%s(ON_HOST(run, d->%s), %s)" : "%s(d->%s, %s)", routine, c_name(o, v->name), size);
 }
 
 static Text data_total(const Out *o, const Expr *e)

@@ -18,6 +18,7 @@ typedef struct Facts {
     Type *from_uses;         // the size that uses decide of an unknown whose statements decide none (sizes.c)
     bool ambiguous;          // one of several unknowns whose sizes would serve alike: none is decided
     struct SizeSum *extent;  // a whole number defined in a let block, as a sum of data
+    bool written_out;        // its elements are being replaced by what defines them
 } Facts;
 
 Facts *facts(Arena *a, Decl *d);

@@ -43,6 +43,74 @@ static SizeSum linear_name(Types *t, Ast *e)
     return *f->extent;
 }
 
+// e with a subscript in place of each index: from[k] is a name, to[k] what stands for it.
+static Ast *in_place(Types *t, Ast *e, int n, Ast *const *from, Ast *const *to)
+{
+    for (int k = 0; k < n && e->kind == AST_NAME; k++)
+        if (from[k]->decl == e->decl) return to[k];
+    if (!e->nkids) return e;
+    Ast *copy = arena_copy(t->a, e, sizeof *e);
+    copy->kid = NEW_N(t->a, Ast *, e->nkids);
+    for (int i = 0; i < e->nkids; i++) {
+        copy->kid[i] = e->kid[i] ? in_place(t, e->kid[i], n, from, to) : NULL;
+        if (copy->kid[i] && copy->kid[i]->depth >= copy->depth) copy->depth = copy->kid[i]->depth + 1;
+    }
+    copy->state = TYPE_UNKNOWN;
+    return copy;
+}
+
+// Which index a subscript of a left side is, beside a number: i, i + 1; and what it is where the subscript has a value. false: it is none.
+static bool index_at(Types *t, Ast *subscript, Ast *value, Ast **index, Ast **at)
+{
+    SizeSum l = size_as_sum(t, subscript), x = {0}, given = size_as_sum(t, value);
+    int which = -1;
+    for (int i = 0; i < l.n; i++)
+        if (types_has_index(l.term[i].atom)) which = which < 0 ? i : l.n;
+    if (which < 0 || which == l.n || l.term[which].k != 1 || l.term[which].atom->kind != AST_NAME) return false;
+    *index = l.term[which].atom;
+    add_sizes(t, &x, &given, 1);
+    add_sizes(t, &x, &l, -1);
+    add_size(t, &x, *index, 1);
+    if (x.n > MOST_SIZES) return false;
+    *at = size_of_sum(t, &x, value->span);
+    return true;
+}
+
+// The one statement that defines an integer element by element, m[i] = n[i] + 1; else NULL.
+static const Stmt *defines_elements(Types *t, const Ast *e)
+{
+    const char *culprit;
+    Decl *d = e->kid[0]->kind == AST_NAME ? e->kid[0]->decl : NULL;
+    if (!d || d->kind != DECL_DEFINITION || d->poisoned || facts(t->a, d)->written_out || !d->sites || d->sites->next_site ||
+        d->sites->link || !d->sites->rhs)
+        return NULL;
+    const Ast *lhs = d->sites->lhs;
+    if (lhs->kind != AST_INDEX || lhs->nkids != e->nkids || lhs->kid[0]->kind != AST_NAME || !depends_on_data_only(t->a, e, &culprit))
+        return NULL;
+    types_shape(t, d);
+    return !d->poisoned && d->type.base == BASE_INT && d->type.rank == e->nkids - 1 ? d->sites : NULL;
+}
+
+// Elements of a definition as well, m[i] by n[i] + 1: what memory is taken by is then known before anything is computed.
+static SizeSum linear_element(Types *t, Ast *e)
+{
+    const Stmt *s = e->nkids <= MAX_RANK + 1 ? defines_elements(t, e) : NULL;
+    if (!s) return atom(t, e);
+    Facts *f = facts(t->a, e->kid[0]->decl);
+    Ast *from[MAX_RANK], *to[MAX_RANK];
+    f->written_out = true;
+    bool good = true;
+    for (int i = 0; i + 1 < e->nkids && good; i++) {
+        good = index_at(t, s->lhs->kid[i + 1], e->kid[i + 1], &from[i], &to[i]);
+        for (int k = 0; k < i && good; k++) good = from[k]->decl != from[i]->decl;
+    }
+    Ast *value = good ? in_place(t, s->rhs, e->nkids - 1, from, to) : e;
+    good = good && types_of(t, value) && value->type.rank == 0 && value->type.base == BASE_INT;
+    const SizeSum l = good ? size_as_sum(t, value) : atom(t, e);
+    f->written_out = false;
+    return l;
+}
+
 // rows(X), size(x), ... of something whose shape is known is that extent.
 static SizeSum linear_call(Types *t, Ast *e)
 {
@@ -65,6 +133,7 @@ static SizeSum size_as_sum(Types *t, Ast *e)
         return l;
     }
     if (e->kind == AST_NAME) return linear_name(t, e);
+    if (e->kind == AST_INDEX) return linear_element(t, e);
     if (e->kind == AST_CALL) return linear_call(t, e);
     if (e->kind == AST_UNARY && e->op == OP_NEG) {
         SizeSum x = size_as_sum(t, e->kid[0]);
@@ -199,6 +268,22 @@ static Ast *largest_over(Types *t, Ast *e)
     return NULL;
 }
 
+static Ast *largest_of(Types *t, Ast *subscript, bool extent);
+
+// A bound for min(n[i], 5), max(n[i], 2) and c ? n[i] : 2, by those of the two; else NULL.
+static Ast *largest_of_choice(Types *t, Ast *e)
+{
+    const bool call = e->kind == AST_CALL && e->nkids == 2 && (e->name == intern("min") || e->name == intern("max"));
+    if ((!call && e->kind != AST_COND) || !types_has_index(e)) return NULL;
+    Ast *x = largest_of(t, e->kid[call ? 0 : 1], true), *y = largest_of(t, e->kid[call ? 1 : 2], true);
+    if (!x || !y) return NULL;
+    Ast *most = size_node(t, AST_CALL, e->span, 2, x, y);
+    if (most->kind != AST_CALL) return NULL;
+    most->name = call ? e->name : intern("max");
+    most->state = TYPE_UNKNOWN;
+    return types_of(t, most) ? most : NULL;
+}
+
 // The largest value that a subscript, or an extent, takes as the indices in it run over their loops; NULL if no expression of data gives
 // it.
 static Ast *largest_of(Types *t, Ast *subscript, bool extent)
@@ -231,11 +316,17 @@ static Ast *largest_of(Types *t, Ast *subscript, bool extent)
             e->kid[0]->type.rank != 1)
             continue;
         bool end = depends_on_data_only(t->a, e->kid[0], &culprit);
-        for (int k = 0; k < written.n; k++) end &= written.term[k].atom != e;  // u[g[i]]: looked up, which decides nothing
+        for (int k = 0; k < written.n; k++) end &= extent || written.term[k].atom != e;  // u[g[i]]: looked up, which decides nothing
         if (!end) continue;
         Ast *most = NEW(t->a, Ast);
         *most = (Ast){.kind = AST_CALL, .span = e->span, .name = intern("max"), .nkids = 1, .kid = e->kid, .depth = e->depth};
         if (types_of(t, most)) l.term[i].atom = most;
+    }
+    for (int i = 0; i < l.n && apart; i++) {
+        Ast *most = l.term[i].k > 0 ? largest_of_choice(t, l.term[i].atom) : NULL;
+        for (int k = 0; k < written.n; k++)
+            if (written.term[k].atom == l.term[i].atom) most = extent ? most : NULL;
+        if (most) l.term[i].atom = most;
     }
     bool loops = extent, looked_up = false, data = true;
     for (int i = 0; i < l.n; i++) data &= depends_on_data_only(t->a, l.term[i].atom, &culprit);

@@ -217,7 +217,8 @@ const char *cost_text(const Program *p, const UpdateCode *s)
 // a number that differs from element to element is their mean.
 static Expr *by_sizes(Expr *e)
 {
-    if (is_data_total(e)) return e;
+    const Var *of = totalled(e);
+    if (is_data_total(e) && !(of && of->rank > 1)) return e;
     switch (e->kind) {
     case EX_NUM: return e;
     case EX_REF:

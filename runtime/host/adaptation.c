@@ -1,6 +1,7 @@
 // adaptation.c -- what NUTS has learned in warm-up, for the files of draws.
 #include "fields.h"
 #include "device_inside.h"
+#include "warmup.h"
 #include "../device/nuts.h"
 
 #include <stdlib.h>
@@ -79,6 +80,39 @@ long gm_transitions_left(const GmModel *model, const GmRun *run, int diagnostics
         *line = head.settings.walls > 0 ? head.settings.walls : *line;
     }
     return left;
+}
+
+const char *const gm_moves_names[GM_N_MOVES] = {"unknown", "none", "NUTS", "HMC", "HMC of a given step", "ChEES"};
+
+GmMovesBy gm_moves_by(const GmModel *model, const GmRun *run, int diagnostics, int chain)
+{
+    for (int c = 0; c < run->chains && chain < 0; c++) {
+        const GmMovesBy by = gm_moves_by(model, run, diagnostics, c);
+        if (by > GM_MOVES_NONE || c + 1 == run->chains) return by;
+    }
+    const int machine = field_before(model, diagnostics, "nuts");
+    if (machine == model->n_state || chain < 0) return GM_MOVES_UNKNOWN;
+    if (!is_taken(model, run, diagnostics, chain)) return GM_MOVES_NONE;
+    for (int k = 0; k < run->n_together; k++)
+        if (run->together[k].diagnostics == model->state[diagnostics].offset && run->together[k].made) return GM_MOVES_CHEES;
+    const char *state = run->device ? run->device->state : run->state;
+    Nuts head = {0};
+    double none;
+    if (!fetch(run, *(wide *const *)(state + (size_t)chain * model->state_size + model->state[machine].offset), 0, &head, &none) ||
+        !head.known)
+        return GM_MOVES_UNKNOWN;
+    return head.settings.steps == 0 ? GM_MOVES_NUTS : head.settings.step > 0 ? GM_MOVES_HMC_OF_STEP : GM_MOVES_HMC;
+}
+
+void gm_moves_note(FILE *to, const GmModel *model, const GmRun *run, const GmTrials *selected, int chain)
+{
+    for (int f = 0; f < model->n_state; f++) {
+        if (model->state[f].role != GM_DIAGNOSTIC) continue;
+        bool between = false;
+        const char *chosen = gm_trials_of_moves(selected, f, &between);
+        fprintf(to, "# transitions of %s = %s%s%s\n", chosen ? chosen : model->state[f].name + strlen("moves_"),
+                gm_moves_names[gm_moves_by(model, run, f, chain)], chosen ? ", chosen" : "", between ? ", Gibbs sweeps between" : "");
+    }
 }
 
 void gm_adaptation_write(FILE *to, const GmAdaptation *a)

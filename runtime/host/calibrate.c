@@ -34,6 +34,7 @@
 // Of the ranks; of all quantities together; simulations that choose the thinning, and their draws; sweeps between draws at most.
 enum { SIMS = 1000, DRAWS = 99, PILOTS = 10, PILOT_DRAWS = 1000, MOST_THIN = 200 };
 static const double LEVEL = 0.01;  // false alarms, of a program that is right
+static const double DEPENDENT = 1.25;  // draws for each effective one, in units of those of independent draws
 
 // ---- laws of ranks ----
 
@@ -184,6 +185,7 @@ typedef struct Work {
     bool pilot;     // values are sweeps for each effective draw
     Shared *sim;    // [n]
     double *value;  // [n][columns]: ranks, NaN where there is none; of pilots, sweeps for each effective draw
+    double *each;   // [n][columns]: draws for each effective draw; NaN: all are the same. Of pilots NULL
     int ended;      // with what status simulations as chains have
     char *first;    // what the first failure said
     long failed;
@@ -221,12 +223,10 @@ static void take_values(Work *w, long k, long sim, const double *truth, const do
     for (long i = 0; i < c->columns; i++) {
         value[i] = NAN;
         if (!c->compared[i]) continue;
-        if (!w->pilot) value[i] = rank_of(w->o, sim, i, truth[i], draws, w->draws, c->columns);
-        else {
-            for (long d = 0; d < w->draws; d++) x[d] = draws[d * c->columns + i];
-            const double ess = gm_mixing(x, 1, w->draws);
-            value[i] = (double)w->draws / ess;
-        }
+        for (long d = 0; d < w->draws; d++) x[d] = draws[d * c->columns + i];
+        const double each = (double)w->draws / gm_mixing(x, 1, w->draws);
+        value[i] = w->pilot ? each : rank_of(w->o, sim, i, truth[i], draws, w->draws, c->columns);
+        if (w->each) w->each[k * c->columns + i] = each;
     }
     free(x);
 }
@@ -530,6 +530,52 @@ static long rank_all(const GmCalibrated *c, const Work *w, const Ranks *r, const
     return n;
 }
 
+// Draws for each effective draw of a quantity, on average over the simulations; 1 where none is known.
+static double draws_for_one(const Work *w, long column)
+{
+    double sum = 0;
+    long n = 0;
+    for (long k = 0; k < w->n; k++) {
+        const double x = w->each[k * w->c->columns + column];
+        if (w->sim[k].status != GM_EXIT_OK || !isfinite(x)) continue;
+        sum += x;
+        n++;
+    }
+    return n ? sum / (double)n : 1;
+}
+
+// The same of independent draws: not 1, since the fewer draws there are the more their estimate of it varies.
+static double draws_for_one_if_independent(long draws)
+{
+    enum { TIMES = 300 };
+    double *x = gm_alloc((size_t)draws, sizeof *x), sum = 0;
+    for (long k = 0; k < TIMES; k++) {
+        Stream g = stream((Sweep){.seed = 1, .sweep = (uint64_t)k}, 0, 0);
+        for (long d = 0; d < draws; d++) x[d] = uniform_open(&g);
+        sum += (double)draws / gm_mixing(x, 1, draws) / TIMES;
+    }
+    free(x);
+    return sum;
+}
+
+// Of a calibration that failed: whether draws depend on each other of a quantity whose ranks are not uniform. The caller frees; NULL: no.
+static char *tell_dependent(const Work *w, const Row *row, long n, double level)
+{
+    double most = 0;
+    const char *which = NULL;
+    for (long i = 0; i < n; i++) {
+        const double each = row[i].p < level ? draws_for_one(w, row[i].column) : 0;
+        if (each <= most) continue;
+        most = each;
+        which = w->c->label[row[i].column];
+    }
+    most /= draws_for_one_if_independent(w->draws);
+    if (!(most > DEPENDENT)) return NULL;
+    return gm_format("The %ld draws of %s in a simulation are worth %.0f independent ones: ranks among such draws are not uniform even "
+                     "where the program is right. Take --thin %.0f%s before you look for a fault.",
+                     w->draws, which, (double)w->draws / most, ceil(2 * most * w->thin), w->o->thin_given ? ", or leave it out," : "");
+}
+
 static int tell(const GmCalibrated *c, const GmModel *model, const GmOptions *o, Work *w, const char *thinned)
 {
     const long good = w->n - w->failed;
@@ -566,10 +612,15 @@ static int tell(const GmCalibrated *c, const GmModel *model, const GmOptions *o,
     if (left_out) printf("%ld elements that do not exist, or are no numbers, have no ranks.\n", left_out);
     if (!model->joint_as_written)
         printf("The log joint density has no rank: it has that of auxiliaries besides, which the prior does not draw.\n");
+    char *dependent = tell_dependent(w, row, n, level);
     printf("%s\n", bad ? "calibration FAILED" : w->failed ? "calibration incomplete" : n ? "calibration passed" : "nothing to compare");
+    if (dependent) printf("%s\n", dependent);
     int status = bad ? GM_EXIT_UNCALIBRATED : w->failed || !n ? GM_EXIT_FAULT : GM_EXIT_OK;
     if (w->failed) gm_error("calibrate: %ld of %ld simulations gave no draws, and ranks are of the others. %s", w->failed, w->n, w->first);
-    if (o->report && !write_page(o->report, model->name, &r, least, row, n, c->label, level, text)) status = GM_EXIT_FAULT;
+    char *told = gm_format("%s%s%s", text, dependent ? " " : "", dependent ? dependent : "");
+    if (o->report && !write_page(o->report, model->name, &r, least, row, n, c->label, level, told)) status = GM_EXIT_FAULT;
+    free(told);
+    free(dependent);
     qsort(row, (size_t)n, sizeof *row, by_column);
     if (o->ranks && !write_ranks(o->ranks, c, w, row, n)) status = GM_EXIT_FAULT;
     for (long i = 0; i < n; i++) free(row[i].rank);
@@ -603,6 +654,7 @@ int gm_calibrate(const GmCalibrated *c, const GmModel *model, const GmOptions *o
                  which, slowest, MOST_THIN);
     w.sim = shared((size_t)w.n * sizeof *w.sim);
     w.value = shared((size_t)(w.n * c->columns) * sizeof *w.value);
+    w.each = shared((size_t)(w.n * c->columns) * sizeof *w.each);
     const bool all = run_all(&w, 0);
     status = all || gm_interrupted() || !w.ended ? GM_EXIT_INTERRUPTED : w.ended;
     if (!all) gm_error(status == GM_EXIT_INTERRUPTED ? "calibrate: interrupted; no ranks are kept" : "calibrate: no ranks");
@@ -618,6 +670,7 @@ int gm_calibrate(const GmCalibrated *c, const GmModel *model, const GmOptions *o
     }
     munmap(w.sim, (size_t)w.n * sizeof *w.sim);
     munmap(w.value, (size_t)(w.n * c->columns) * sizeof *w.value);
+    munmap(w.each, (size_t)(w.n * c->columns) * sizeof *w.each);
     free(w.first);
     return status;
 }

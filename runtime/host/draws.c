@@ -314,7 +314,7 @@ static uint64_t sum_of_observed(const GmModel *model, const GmData *data, int f)
 
 // The settings under the names that CmdStan gives them (num_samples counts sweeps there), which is how CmdStanPy, cmdstanr and ArviZ know a
 // file. Where NUTS may draw, they look for its columns and for what it has adapted; with `fixed_param` they expect neither.
-static void write_settings(FILE *to, const GmDraws *d, int chain, const GmAdaptation *learned)
+static void write_settings(FILE *to, const GmDraws *d, const GmRun *run, const GmTrials *selected, int chain, const GmAdaptation *learned)
 {
     const GmOptions *o = d->options;
     fprintf(to,
@@ -339,6 +339,7 @@ static void write_settings(FILE *to, const GmDraws *d, int chain, const GmAdapta
         if (of->log_lik && of->data && o->requests & GM_LOG_LIK)
             fprintf(to, "# data of %s = %016llx\n", d->model->state[of->log_lik - 1].name,
                     (unsigned long long)sum_of_observed(d->model, d->data, of->data - 1));
+    if (learned->moves) gm_moves_note(to, d->model, run, selected, chain);
 }
 
 static void write_names(FILE *to, const GmDraws *d)
@@ -368,7 +369,7 @@ void gm_draws_begin(GmDraws *d, const GmRun *run, const GmTrials *selected, cons
     if (!d->options->later) learned = gm_adaptation(d->model, d->shapes, run, chain);
     if (d->file) {
         FILE *to = d->file[chain];
-        write_settings(to, d, chain, &learned);
+        write_settings(to, d, run, selected, chain, &learned);
         write_names(to, d);
         write_notes(to, run, selected, restarts, chain);
         if (learned.moves) gm_adaptation_write(to, &learned);
@@ -382,7 +383,7 @@ void gm_draws_begin(GmDraws *d, const GmRun *run, const GmTrials *selected, cons
     }
     FILE *settings = d->notes && chain == 0 ? open_memstream(&d->settings, &n) : NULL;
     if (settings) {
-        write_settings(settings, d, chain, &learned);
+        write_settings(settings, d, run, selected, chain, &learned);
         fclose(settings);
     }
     FILE *notes = d->notes ? open_memstream(&d->notes[chain], &n) : NULL;

@@ -40,6 +40,15 @@ GmAdaptation gm_adaptation(const GmModel *model, const GmMemory *m, const GmRun 
 long gm_transitions_left(const GmModel *model, const GmRun *run, int diagnostics, int *line);
 void gm_adaptation_write(FILE *to, const GmAdaptation *a);
 
+// By what the transitions are made whose diagnostics are a field. Of a step that the model gives nothing adapts. The last three are HMC.
+typedef enum { GM_MOVES_UNKNOWN, GM_MOVES_NONE, GM_MOVES_NUTS, GM_MOVES_HMC, GM_MOVES_HMC_OF_STEP, GM_MOVES_CHEES, GM_N_MOVES } GmMovesBy;
+extern const char *const gm_moves_names[GM_N_MOVES];  // as files say it
+
+// chain -1: by the first one that makes them. NONE: Gibbs updates draw. UNKNOWN: there were no transitions yet
+GmMovesBy gm_moves_by(const GmModel *model, const GmRun *run, int diagnostics, int chain);
+// "# transitions of mu, tau = NUTS, chosen": a line for each diagnostic field, in their order; chosen: Gibbs updates could draw instead
+void gm_moves_note(FILE *to, const GmModel *model, const GmRun *run, const GmTrials *selected, int chain);
+
 // ---- moments.c: means and sds of quantities whose draws are not stored ----
 
 typedef struct GmMoments GmMoments;

@@ -192,6 +192,23 @@ static json_t *methods_of(const GmRecorded *of)
     return list;
 }
 
+// By what transitions are made, of each set of unknowns that NUTS or HMC draws, as the heads of files say it.
+static json_t *transitions_of(const GmRecorded *of)
+{
+    json_t *list = json_array();
+    for (int f = 0; f < of->model->n_state; f++) {
+        if (of->model->state[f].role != GM_DIAGNOSTIC) continue;
+        bool between = false;
+        const char *chosen = gm_trials_of_moves(of->selected, f, &between);
+        json_t *one = json_object();
+        json_object_set_new(one, "of", json_string(chosen ? chosen : of->model->state[f].name + strlen("moves_")));
+        json_object_set_new(one, "by", json_string(gm_moves_names[gm_moves_by(of->model, of->run, f, -1)]));
+        json_object_set_new(one, "chosen", json_boolean(chosen != NULL));
+        json_array_append_new(list, one);
+    }
+    return list;
+}
+
 // By sets of unknowns under method selection, on the CPU: what all chains together have done for them, warm-up included.
 static json_t *work_of(const GmRecorded *of)
 {
@@ -366,6 +383,7 @@ bool gm_record_write(GmRecord *r, const GmRecorded *of, const GmOptions *o, int 
     json_object_set_new(root, "data", data_of(r));
     json_object_set_new(root, "dimensions", dimensions_of(of));
     json_object_set_new(root, "methods", methods_of(of));
+    json_object_set_new(root, "transitions", transitions_of(of));
     json_object_set_new(root, "work", work_of(of));
     char *cpu = processor();
     json_object_set_new(root, "cpu", json_string(cpu));

@@ -195,37 +195,14 @@ static double energy_ratio(const GmDraws *d, int chain, long column)
     return ratio;
 }
 
-// How the draws were made whose diagnostics begin at column k: as they show themselves. NUTS doubles; HMC of many leapfrog steps does not.
-typedef enum { BY_NUTS, BY_HMC, BY_HMC_OF_GIVEN_STEP } ByMoves;
-
-static ByMoves by_moves(const GmDraws *d, long k)
-{
-    bool doubled = false, varies = false, apart = false;
-    double steps = 0, size = 0, most = 0;
-    for (int c = 0; c < d->chains; c++)
-        for (long i = 0; i < d->kept; i++) {
-            const double n = number_at(d, c, i, k + GM_HMC_LEAPS), step = number_at(d, c, i, k + GM_HMC_STEP);
-            const bool whole = number_at(d, c, i, k + GM_HMC_DIVERGENT) == 0;  // else it may have ended early
-            doubled |= number_at(d, c, i, k + GM_HMC_DEPTH) > 0;
-            varies |= whole && steps > 0 && n != steps;
-            apart |= size > 0 && step != size;
-            most = n > most ? n : most;
-            if (whole) steps = n;
-            size = step;
-        }
-    if (doubled || most < 2) return BY_NUTS;
-    return varies || apart || d->chains < 2 ? BY_HMC : BY_HMC_OF_GIVEN_STEP;
-}
-
-static void advise_against_divergent(FILE *to, ByMoves by, bool chosen, bool between)
+static void advise_against_divergent(FILE *to, GmMovesBy by, bool chosen, bool between)
 {
     if (between)
         fprintf(to, "Gibbs sweeps in between still reach these regions, so estimates are not necessarily biased: see R-hat and tail "
                     "effective sample sizes, or run with --method gibbs.\n");
     else
         fprintf(to, "Regions of high curvature are not explored, and estimates may be biased. %s, or another parameterisation.\n",
-                by == BY_HMC_OF_GIVEN_STEP ? "Give hmc a smaller step in the infer block"
-                : by == BY_HMC             ? "Use a smaller step size (--adapt-delta 0.99, or a smaller step where the model gives one)"
+                by == GM_MOVES_HMC_OF_STEP ? "Give hmc a smaller step in the infer block"
                 : chosen                   ? "Use --method gibbs or both, a smaller step size (--adapt-delta 0.99)"
                                            : "Use a smaller step size (--adapt-delta 0.99)");
 }
@@ -236,13 +213,13 @@ static void warn_of_divergent(FILE *to, const GmDraws *d, const GmModel *model, 
 {
     const int field = d->column[k].field;
     const long all = d->chains * d->kept;
-    const ByMoves by = by_moves(d, k);
+    const GmMovesBy by = run ? gm_moves_by(model, run, field, -1) : GM_MOVES_UNKNOWN;
     bool between = false;
     int line = 0;
     const char *chosen = gm_trials_of_moves(d->selected, field, &between);
     const long left = run ? gm_transitions_left(model, run, field, &line) / d->options->thin : 0;
     const long most = left < divergent ? left : divergent;
-    fprintf(to, "Warning: %ld of %ld %s transitions (%.*g %%) of %s were divergent. ", divergent, all, by == BY_NUTS ? "NUTS" : "HMC",
+    fprintf(to, "Warning: %ld of %ld %s transitions (%.*g %%) of %s were divergent. ", divergent, all, by >= GM_MOVES_HMC ? "HMC" : "NUTS",
             gm_percent_digits(divergent, all), 100 * (double)divergent / (double)all, chosen ? chosen : of);
     if (most > 0) {
         if (most == divergent) fprintf(to, "They");

@@ -2,6 +2,7 @@
 
     cmdstan_files.py GMC DIRECTORY"""
 import glob
+import json
 import os
 import re
 import shutil
@@ -70,6 +71,41 @@ layout("Gibbs updates", fit("gibbs", "prior { m ~ normal(0, 1); }\n", "--samples
 both = "prior { a ~ normal(0, 5); s ~ half_cauchy(0, 1); y ~ student_t(4, a, s); }\n"
 _, names, _, _, _ = parts(fit("both", both, "--samples", "50", "--warmup", "300", chains=1)[0])
 if "stepsize__" in names: layout("what warm-up decides", open("both_1.csv").read().splitlines(), 50, 3)
+
+
+def said(name, chain=1):
+    """By what the file, and the record of the run, say that transitions were made; what diagnose advises against divergent ones."""
+    head = parts(open("%s_%d.csv" % (name, chain)).read().splitlines())[0]
+    lines = {k[len("transitions of "):]: v for k, v in head.items() if k.startswith("transitions of ")}
+    record = {t["of"]: t["by"] + ", chosen" * t["chosen"] for t in json.load(open(name + "_run.json"))["transitions"]}
+    check(record == lines, name, "has the methods in its record", lines, record)
+    return list(lines.values())
+
+
+def advice(name, *files):
+    done = subprocess.run(["./" + name, "diagnose", *files], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    text = done.stdout.split("Divergent transitions", 1)[-1].split("\n\n")[0]
+    return "Give hmc a smaller step" in text, "--adapt-delta" in text, "--method gibbs" in text
+
+
+fit("given", NECK + "infer { (v, x) by hmc(steps = 10, step = 60); }\n", "--samples", "100", "--warmup", "50", "--format", "both")
+check(said("given") == ["HMC of a given step"], "HMC of a given step is said", said("given"))
+check(advice("given", "given_1.csv", "given_2.csv") == (True, False, False), "a given step is answered with a smaller one")
+check(advice("given", "given.nc") == (True, False, False), "also by the file for ArviZ")
+old = [open("given_%d.csv" % c).read().replace("# transitions of", "# nothing of") for c in (1, 2)]
+for c in (1, 2): open("older_%d.csv" % c, "w").write(old[c - 1])
+check(advice("given", "older_1.csv", "older_2.csv") == (False, True, True), "files that do not say it get advice for all")
+fit("steps", NECK + "infer { (v, x) by hmc(steps = 10); }\n", "--samples", "20", "--warmup", "50")
+check(said("steps") == ["HMC"], "HMC whose step adapts is said", said("steps"))
+check(said("two") == ["NUTS", "NUTS"], "two blocks are said", said("two"))
+fit("funnel", FUNNEL, "--samples", "50", "--warmup", "200", "--moves", "chees", chains=4)
+check(said("funnel", 3) == ["ChEES"], "ChEES is said", said("funnel"))
+fit("neck", NECK, "--samples", "300", "--warmup", "300", method=("--method", "nuts"))
+check(said("neck") == ["NUTS"], "NUTS alone is said", said("neck"))
+if any(r[5] != "0" for c in (1, 2) for r in parts(open("neck_%d.csv" % c).read().splitlines())[3]):
+    check(advice("neck", "neck_1.csv", "neck_2.csv") == (False, True, False), "NUTS alone is not answered with Gibbs updates")
+fit("chosen", both, "--samples", "20", "--warmup", "300", "--method", "nuts", chains=1)
+check(said("chosen") == ["NUTS, chosen"], "what could be drawn by Gibbs updates is said", said("chosen"))
 try:
     import cmdstanpy
 except ImportError:

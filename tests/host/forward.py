@@ -252,6 +252,15 @@ cut = program("cut", "data { int N; int<lower=0, upper=5> y[N]; }\nprior { l ~ g
               "likelihood { for (i in 1:N) y[i] ~ poisson(l) T[, 5]; }\n")
 run(cut, "simulate", "l=50", beyond, "-o", "cut", "--overwrite")
 check(max(json.load(open("cut_1.json"))["y"]) <= 5, "a truncated law keeps within them")
+# A right program whose draws depend on each other: a calibration that fails says so, and which --thin makes it pass.
+slow = program("slow", "data { int N; vector[N] x; vector[N] y; }\nprior { a ~ normal(0, 1); b ~ normal(0, 1); }\n"
+               "likelihood { for (i in 1:N) y[i] ~ student_t(4, a + b * x[i], 1); }\ninfer { a by slice; b by slice; }\n")
+near = give("near.json", x=[10, 10.1, 10.2, 10.1, 10, 9.9, 10, 10.1])
+for flags in ((), ("--as-chains",)):
+    said = said_by(slow, "calibrate", near, "--sims", "300", "--seed", "1", "--thin", "1", "-q", *flags, status=14)
+    found = re.search(r"in a simulation are worth (\d+) independent ones: .* Take --thin (\d+), or leave it out,", said)
+    check(found and int(found.group(1)) < 30 and 10 < int(found.group(2)) < 60, "dependent draws are said to be", said)
+run(slow, "calibrate", near, "--sims", "300", "--seed", "1", "--thin", found.group(2), "-q")
 # Components have no order: only what does not depend on it has ranks. With an order they all have.
 two = "data { int N; real y[N]; }\nprior { %s w ~ dirichlet([2, 2]); s ~ gamma(4, 4); }\n" \
     "likelihood { for (i in 1:N) y[i] ~ mixture(w, normal(mu, s)); }\n"
@@ -297,6 +306,7 @@ def wrong(name, text, change, data, what, sims="400"):
     run("./" + name, "calibrate", data, "--sims", sims, "--seed", "3", "-q")
     said = said_by("./" + name + "_wrong", "calibrate", data, "--sims", sims, "--seed", "3", "-q", status=14)
     check("calibration FAILED" in said and what in said, name + ": " + what, said)
+    check("independent ones" not in said, name + ": it is not for draws that depend on each other", said)
 
 
 NORMAL = """data { int N; vector[N] y; }

@@ -152,11 +152,67 @@ static Expr *ends_in_order(Graph *g, const Distribution *dist, int nargs, Expr *
     return lo && hi && !end_is_certain(hi, lo, 0) ? ex_call2("<=", lo, hi) : NULL;
 }
 
-Expr *whole_domains(Graph *g, const Distribution *dist, int nargs, Expr **args, Expr *value, bool only_order)
+// Element k of a simplex, k an index over all of it or a number.
+static bool is_element_of_simplex(Expr *x, const Expr *at, const Expr *extent, const Expr *simplex)
 {
-    Expr *all = only_order ? NULL : ends_in_order(g, dist, nargs, args, value);
+    return x->kind == EX_REF && x->var->constraint == CONSTRAINT_SIMPLEX && x->nargs == x->var->rank && x->args[x->nargs - 1] == at &&
+           x->var->dim[x->nargs - 1] == extent && (!simplex || ex_ref(x->var, x->nargs - 1, x->args) == simplex);
+}
+
+static Look test_total(const Expr *e, void *with)
+{
+    if (e->kind != EX_REDUCE || (e->fn != FN_sum && e->fn != FN_log_sum_exp)) return LOOK;
+    *(const Expr **)with = e;
+    return FOUND;
+}
+
+// Element i of a vector that is divided by its sum, or of softmax.
+static bool is_normalised(Expr *x, Expr *i, const Expr *extent)
+{
+    Expr *total = NULL;
+    if (!ex_find(x, test_total, &total) || !ex_is_num(total->args[0], 1) || total->args[1] != extent) return false;
+    Expr *part = ex_open(total, (Index *)i->index);
+    return total->fn == FN_sum ? ex_mul2(x, total) == part : x->kind == EX_CALL && x->fn == FN_exp && ex_add2(x->args[0], total) == part;
+}
+
+enum { MOST_SUMMED = 16 };  // elements that are looked at one by one
+
+// Whether the elements of a vector add up to 1 by what it is, as far as this is seen without data.
+static bool adds_up(Expr *e, Expr *extent)
+{
+    Index *i = index_new(intern("k"), ex_num(1), extent);
+    Expr *at = ex_index(i), *sum = ex_num(0);
+    Expr *element = ex_at(e, 1, &at);
+    if (is_element_of_simplex(element, at, extent, NULL) || is_normalised(element, at, extent)) return true;
+    if (extent->kind != EX_NUM || extent->number > MOST_SUMMED) return false;
+    const Expr *simplex = NULL;
+    bool all = true;
+    for (int k = 1; k <= extent->number; k++) {
+        at = ex_num(k);
+        Expr *x = ex_at(e, 1, &at);
+        sum = ex_add2(sum, x);
+        all &= is_element_of_simplex(x, at, extent, simplex);
+        if (all) simplex = ex_ref(x->var, x->nargs - 1, x->args);
+    }
+    return all || ex_is_num(sum, 1);
+}
+
+// Elements of a simplex add up to 1, but for rounding: as the data of one do (runtime/host/data.c).
+static Expr *sum_is_one(const Decl *p, Expr *e)
+{
+    if (p->constraint != CONSTRAINT_SIMPLEX || ex_rank(e) != 1 || adds_up(e, ex_dim(e, 0))) return NULL;
+    Index *i = index_new(intern("k"), ex_num(1), ex_dim(e, 0));
+    Expr *at = ex_index(i), *sum = ex_reduce("sum", i, i->lo, i->hi, ex_at(e, 1, &at));
+    return ex_call2("<=", ex_call1("abs", ex_plus(sum, -1)), ex_num(1e-8));
+}
+
+Expr *whole_domains(Graph *g, const Distribution *dist, int nargs, Expr **args, Expr *value, bool only_unseen)
+{
+    Expr *all = only_unseen ? NULL : ends_in_order(g, dist, nargs, args, value);
     for (int k = 0; k < nargs && k < dist->nparams; k++) {
-        if (only_order && !asks_for_order(dist->params[k])) continue;
+        Expr *whole = sum_is_one(dist->params[k], args[k]);
+        if (whole) all = ex_both(all, whole);
+        if (only_unseen && !asks_for_order(dist->params[k])) continue;
         Domain d = whole_domain(g, dist, nargs, args, value, k);
         for (int side = 0; side < 2 && d.x && g->supports_known; side++)
             if (d.end[side] && end_is_certain(d.x, d.end[side], side)) d.end[side] = NULL;

@@ -10,9 +10,9 @@ typedef struct Domain {  // x lies between two ends, NULL: open, for each value 
 
 // the condition that arguments lie in their domains; NULL: they always do, or supports are not known yet
 Expr *inside_domains(Graph *g, const Distribution *d, int nargs, Expr **args, Expr *value);
-// The same for a draw, of whatever arguments: before supports are known with terms that will be true. `only_order`: what else is asked is
-// seen in what the routine draws.
-Expr *whole_domains(Graph *g, const Distribution *d, int nargs, Expr **args, Expr *value, bool only_order);
+// The same for a draw, of whatever arguments: before supports are known with terms that will be true. `only_unseen`: order, and weights
+// that add up; what else is asked is seen in what the routine draws.
+Expr *whole_domains(Graph *g, const Distribution *d, int nargs, Expr **args, Expr *value, bool only_unseen);
 // e is `data` times a factor that is not negative: then data are checked, and no condition is added
 bool is_factor_of_data(Expr *e, Expr **data);
 bool moves_freely(const Expr *e);                // a sweep may change it by less than 1, or it may be missing in data

@@ -39,14 +39,25 @@ bool is_longest_slice(const Expr *e, Slices *s)
     return s->hi && s->lo;
 }
 
+const Var *totalled(const Expr *e)
+{
+    const Expr *along[MAX_RANK], *x = e;
+    int n = 0;
+    for (; n < MAX_RANK && x->kind == EX_REDUCE && x->fn == e->fn && ex_is_num(x->args[0], 1); x = x->args[2]) along[n++] = x;
+    if (!n || (e->fn != FN_max && e->fn != FN_min && e->fn != FN_sum)) return NULL;
+    if (x->kind != EX_REF || x->nargs != n || x->var->kind != VAR_DATA || x->var->base != BASE_INT || x->var->rank != n) return NULL;
+    for (int k = 0; k < n; k++) {  // each subscript runs over its dimension, in whatever order
+        int at = 0;
+        while (at < n && !(x->args[k]->kind == EX_INDEX && x->args[k]->index == along[at]->index)) at++;
+        if (at == n || x->var->dim[k] != along[at]->args[1]) return NULL;
+    }
+    return x->var;
+}
+
 bool is_data_total(const Expr *e)
 {
     Slices slices;
-    if (is_longest_slice(e, &slices)) return true;
-    if (e->kind != EX_REDUCE || (e->fn != FN_max && e->fn != FN_min && e->fn != FN_sum) || !ex_is_num(e->args[0], 1)) return false;
-    const Expr *x = e->args[2];
-    return x->kind == EX_REF && x->nargs == 1 && x->var->kind == VAR_DATA && x->var->base == BASE_INT && x->var->rank == 1 &&
-           x->args[0]->kind == EX_INDEX && x->args[0]->index == e->index && x->var->dim[0] == e->args[1];
+    return is_longest_slice(e, &slices) || totalled(e);
 }
 
 static Look total(const Expr *e, void *with)

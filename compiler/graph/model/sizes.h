@@ -7,6 +7,7 @@
 bool check_array_size(const Graph *g, const Expr *e);
 bool check_sizes(Graph *g);         // false after a message
 bool is_size(const Expr *e);        // made of data as they are read, so that memory can be allocated by it
+const Var *totalled(const Expr *e);  // the whole array of integers of the data whose sum, maximum or minimum e is; else NULL
 bool is_data_total(const Expr *e);  // sum, max or min of a whole vector of integers of the data: a size may contain it
 // hi[hi_from + i] - lo[lo_from + i] + more, i in 0 to n - 1
 typedef struct Slices {

@@ -38,6 +38,8 @@ typedef struct GmStoredColumn {
 typedef struct GmStoredMoves {    // the diagnostics of an HMC update
     char *of;                     // its name, "" for the first
     long column[GM_HMC_NUMBERS];  // -1: there is none
+    GmMovesBy by;                 // as the files say; UNKNOWN: they do not
+    bool chosen;                  // Gibbs updates could draw instead
 } GmStoredMoves;
 
 typedef struct GmStored {

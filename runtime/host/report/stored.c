@@ -16,6 +16,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+typedef struct FileMoves {  // "# transitions of mu = NUTS, chosen"
+    GmMovesBy by;
+    bool chosen;
+} FileMoves;
+
 typedef struct ChainFile {
     const char *path;
     char *header, *model, *generator, *method, *samples, *warmup, *saved, *algorithm, *thin, *seed, *id, *depth;
@@ -26,6 +31,8 @@ typedef struct ChainFile {
     char **note;
     int n_data;
     char **data;  // "log_lik_y = 0123456789abcdef"
+    int n_moves;
+    FileMoves *moves;  // in the order of their columns
 } ChainFile;
 
 const double *gm_stored_column(const GmStored *s, long column) { return s->x + column * s->chains * s->draws; }
@@ -47,8 +54,23 @@ static void take_setting(const char *line, const char *key, char **value)
     *value = found;
 }
 
+static void take_moves(ChainFile *f, const char *line)
+{
+    static const char begin[] = "# transitions of ";
+    const char *value = strstr(line, " = ");
+    if (strncmp(line, begin, sizeof begin - 1) != 0 || !value) return;
+    value += strlen(" = ");
+    FileMoves of = {.chosen = strstr(value, ", chosen") != NULL};
+    const size_t n = strcspn(value, ",\r\n");
+    for (int k = 0; k < GM_N_MOVES; k++)
+        if (strlen(gm_moves_names[k]) == n && strncmp(value, gm_moves_names[k], n) == 0) of.by = (GmMovesBy)k;
+    f->moves = gm_grow(f->moves, (size_t)f->n_moves + 1, sizeof *f->moves);
+    f->moves[f->n_moves++] = of;
+}
+
 static void take_comment(ChainFile *f, const char *line)
 {
+    take_moves(f, line);
     take_setting(line, "model", &f->model);
     take_setting(line, "generator", &f->generator);
     take_setting(line, "method", &f->method);
@@ -172,6 +194,7 @@ static void close_file(ChainFile *f)
     free(f->note);
     for (int k = 0; k < f->n_data; k++) free(f->data[k]);
     free(f->data);
+    free(f->moves);
 }
 
 // ---- files that go together ----
@@ -517,12 +540,25 @@ static void find_moves(GmStored *s)
             if (m == s->n_moves) {
                 s->moves = gm_grow(s->moves, (size_t)++s->n_moves, sizeof *s->moves);
                 s->moves[m].of = gm_copy_text(of);
+                s->moves[m].by = GM_MOVES_UNKNOWN;
+                s->moves[m].chosen = false;
                 for (int q = 0; q < GM_HMC_NUMBERS; q++) s->moves[m].column[q] = -1;
             }
             s->moves[m].column[k] = s->array[a].first;
             free(of);
         }
     }
+}
+
+// By what they were made: as the first chain says that made them.
+static void take_methods(GmStored *s, const ChainFile *file)
+{
+    for (int m = 0; m < s->n_moves; m++)
+        for (int c = s->chains; c-- > 0;) {
+            if (m >= file[c].n_moves) continue;
+            s->moves[m].chosen |= file[c].moves[m].chosen;
+            if (file[c].moves[m].by > GM_MOVES_NONE || s->moves[m].by == GM_MOVES_UNKNOWN) s->moves[m].by = file[c].moves[m].by;
+        }
 }
 
 // Whether the draws are of this program's model: it is of that name, and has all of the variables.
@@ -592,6 +628,7 @@ static void gather(GmStored *s, const GmModel *model, ChainFile *file, const GmN
     name_columns(s);
     take_data(s, a);
     find_moves(s);
+    take_methods(s, file);
     s->x = gm_alloc((size_t)s->n_columns * (size_t)s->chains * (size_t)s->draws, sizeof *s->x);
     for (int c = 0; c < s->chains; c++) {
         for (long i = 0; i < s->draws; i++)

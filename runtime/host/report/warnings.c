@@ -425,6 +425,32 @@ static void stuck(Warnings *w)
 
 // ---- NUTS ----
 
+static bool has_divergent(const GmStored *s, int m)
+{
+    const long c = s->moves[m].column[GM_HMC_DIVERGENT];
+    for (long i = 0; c >= 0 && i < s->chains * s->draws; i++)
+        if (gm_stored_column(s, c)[i] > 0) return true;
+    return false;
+}
+
+// Whether some of what had divergent transitions may be drawn by Gibbs updates; files may not say it.
+static bool could_be_gibbs(const GmStored *s)
+{
+    for (int m = 0; m < s->n_moves; m++)
+        if ((s->moves[m].chosen || s->moves[m].by == GM_MOVES_UNKNOWN) && has_divergent(s, m)) return true;
+    return false;
+}
+
+static const char *smaller_step(const GmStored *s)
+{
+    bool given = false, adapted = false;
+    for (int m = 0; m < s->n_moves; m++)
+        if (has_divergent(s, m)) *(s->moves[m].by == GM_MOVES_HMC_OF_STEP ? &given : &adapted) = true;
+    return given && adapted ? "Ask for a smaller step size: --adapt-delta 0.99, or a smaller step of hmc in the infer block."
+           : given          ? "Give hmc a smaller step in the infer block."
+                            : "Ask for a smaller step size: --adapt-delta 0.99.";
+}
+
 static void divergences(Warnings *w)
 {
     const GmStored *s = w->s;
@@ -445,10 +471,11 @@ static void divergences(Warnings *w)
             s->column[f->associated[1]].label);
     else if (kind[0]) say(w, "They go with %s values of %s.", kind[0], s->column[f->associated[0]].label);
     if (f->n_associated > 1) refer(w, "pairs", "Where they are");
-    if (s->by_gmc)
-        ADVISE(w, "Run with --method gibbs or --method both: Gibbs sweeps reach such regions.",
-               "Write a hierarchy in its non-centred form: theta = mu + tau * z with z ~ normal(0, 1).",
-               "Ask for a smaller step size: --adapt-delta 0.99.");
+    static const char other_form[] = "Write a hierarchy in its non-centred form: theta = mu + tau * z with z ~ normal(0, 1).";
+    const char *const step = smaller_step(s);
+    if (s->by_gmc && could_be_gibbs(s))
+        ADVISE(w, "Run with --method gibbs or --method both: Gibbs sweeps reach such regions.", other_form, step);
+    else if (s->by_gmc) ADVISE(w, step, other_form, "Narrow priors of scales that may be 0 or very large.");
     else
         ADVISE(w, "Write a hierarchy in its non-centred form: theta = mu + tau * z with z ~ normal(0, 1).",
                "Ask for a smaller step size: adapt_delta=0.99.", "Narrow priors of scales that may be 0 or very large.");
