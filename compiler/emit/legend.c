@@ -33,7 +33,7 @@ static const struct Meaning {
     {{"solve"}, "`solve` is double; on a GPU it is float where a run has --precision single."},
     {{"s"},
      "KERNEL_ macros declare `d`, the data, `s`, the state of one chain, and `at`: seed, chain and sweep, of which its random numbers "
-     "are functions. LAUNCH_ macros declare `d`."},
+     "are functions. LAUNCH_ macros and their like declare `d`."},
     {{"s"}, "Subscripts count from 1 in comments, as in the model, and from 0 in the code. *s->x is a number, s->x[k] an element."},
     {{"square"}, "square(x) is x*x."},
     {{"cube"}, "cube(x) is x*x*x."},
@@ -175,8 +175,8 @@ static const struct Meaning {
     {{"SCALES"},
      "SCALES(run, density, stream, widths, proposed, selection, k, sweep, trial, {name, field, lower, upper, n}, ...) slice samples n "
      "elements of each by the density, what is positive by its logarithm, whose Jacobian it adds; `widths`: of slices; proposed: 1 "
-     "where all is a proposal; k: the sparse joint normal. Early in warm-up a run sets in how many sweeps, by `sweep_of_` and "
-     "`trial_of_`, multiply-adds of a sweep and of a trial, and by correlations of draws."},
+     "where all is a proposal, accepted or not; k: the sparse joint normal. Early in warm-up a run sets in how many sweeps, by "
+     "`sweep_of_` and `trial_of_`, multiply-adds of a sweep and of a trial, and by correlations of draws."},
     {{EXPANDED},
      "Here a sum of squares over rows, (a - b)^2 = a^2 - 2 a b + b^2, is made of `sum_` and `count_` of State, over data. Any constant "
      "may first be subtracted from a and b; a mean_ keeps rounding small."},

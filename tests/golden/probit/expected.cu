@@ -4,17 +4,17 @@
 //   y[i]           every value weighed by its density              impute_y            line 7, if values are missing
 //   z_y[i]         ~ normal(mean, 1 / sqrt(precision)), truncated  draw_z_y            line 14, an auxiliary *
 //   (alpha, beta)  ~ joint normal                                  collect_alpha_beta  line 10 *
-// In place of the updates marked *, where a trial in a warm-up of 300 sweeps or more prefers NUTS (Hoffman and Gelman 2014).
-// They are then made after every k-th transition: so seldom that they have a tenth of the work, or after each if trajectories diverge.
-// NUTS leaves auxiliaries as they are; a sweep draws them before what reads them.
+// In place of the updates marked *, where a trial in a warm-up of 300 sweeps or more prefers NUTS (Hoffman and Gelman 2014). They are then
+// made after every k-th transition, as they lead out of narrow parts that hold trajectories: so seldom that they have a tenth of the
+// work, or after each if trajectories diverge. NUTS leaves auxiliaries as they are; a sweep draws them before what reads them.
 //   (alpha, beta)  drawn jointly by Hamiltonian Monte Carlo  density_alpha_beta  line 10, auxiliaries integrated out
 //
 // Above each kernel is what it computes, then what words mean that are neither C nor of the model, where they first stand. Those in
 // capitals are macros of kernels.h, which make one text a program for a CPU and for a GPU. Throughout:
 //   `wide` is double. `real` is double; on a GPU it is float unless a run has --precision double. `solve` is double; on a GPU it is float
 //   where a run has --precision single. KERNEL_ macros declare `d`, the data, `s`, the state of one chain, and `at`: seed, chain and sweep,
-//   of which its random numbers are functions. LAUNCH_ macros declare `d`. Subscripts count from 1 in comments, as in the model, and from 0
-//   in the code. *s->x is a number, s->x[k] an element. square(x) is x*x.
+//   of which its random numbers are functions. LAUNCH_ macros and their like declare `d`. Subscripts count from 1 in comments, as in the
+//   model, and from 0 in the code. *s->x is a number, s->x[k] an element. square(x) is x*x.
 //   KERNEL_TEAM: for each chain a team of threads, its lanes, all of which go through the body; local variables are each lane's own. ALONG
 //   (j, n): j from 0 to n - 1, shared out among lanes, which then wait for each other, as one may read next what another wrote. LANES (j,
 //   n): as ALONG, but nobody waits: each lane has the same j in every loop of n. SUM_ALONG (j, n, &a): as ALONG; then a has grown, in every
@@ -179,7 +179,7 @@ KERNEL_TEAM(transform_alpha_beta) {
 }
 
 // (alpha, beta): drawn jointly by Hamiltonian Monte Carlo     model.gm:10
-//   taken if in a trial what mixes worst has 1.3 times the effective draws for the same work, 1.6 to 5 times if trajectories diverge
+//   taken if in a trial what mixes worst has, at equal cost, 1.3 times its effective draws by other updates, 1.6 to 5 times if some diverge
 //   its log density, of which the code leaves out constants; that of its coordinates has the log Jacobian besides
 //   log density += -log(5) - log(2*pi())/2 - 0.02*alpha^2
 //   log density += -log(5/2) - log(2*pi())/2 - 0.08*beta[j]^2   over j in 1:p
