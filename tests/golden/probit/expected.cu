@@ -118,10 +118,10 @@ KERNEL_ONCE(list_rows_alpha_beta) {  // KERNEL_ONCE: a thread for each chain, wi
     SPARSE_ADD(0, 0, 0.02);  // SPARSE_ADD(j, k, x) adds x to J[j, k] and J[k, j]; where j = k that is 2 x
     for (long j = 0; j < d->p; j++) SPARSE_ADD(1 + j, 1 + j, 0.08);
     for (long i = 0; i < d->N; i++) {
-        SPARSE_ROW(1);
-        SPARSE_TARGET(s->z_y[i]);
-        SPARSE_PUT(0, 1);
-        SPARSE_PUT_ROW(1, &d->X[i * d->p], d->p);
+        SPARSE_ROW(1);  // SPARSE_ROW(root): J gains r r', of a row r of entries times root
+        SPARSE_TARGET(s->z_y[i]);  // SPARSE_TARGET(t): h gains t times that row
+        SPARSE_PUT(0, 1);  // SPARSE_PUT(j, x): x is entry j of that row
+        SPARSE_PUT_ROW(1, &d->X[i * d->p], d->p);  // SPARSE_PUT_ROW(j, x, p): x[p] are its entries from j on
     }
     s->joint_alpha_beta[0] = *s->alpha;
     for (long e = 0; e < d->p; e++) s->joint_alpha_beta[1 + e] = s->beta[e];
@@ -665,7 +665,7 @@ static void update_z_y(GmRun *run) { LAUNCH_ROWS_AND(draw_z_y, run, d->N, d->p, 
 //   _SCALED: after the scale move of the kernel's comment. NORMAL_SPARSE(kernel, run, stream, name, k, h, x) draws x, joint normal number
 //   k, whose J and h the kernel lists.
 static void update_alpha_beta(GmRun *run) {
-    if (LISTED(1)) {
+    if (LISTED(1)) {  // LISTED(k): whether joint normal k is drawn from its rows, as they are listed
         NORMAL_SPARSE_SCALED(list_rows_alpha_beta, run, VAR_alpha, "alpha", 1, shift_alpha_beta, joint_alpha_beta, scale_of_z_y);
     } else if (few_alpha(run)) {
         LAUNCH_TEAM(collect_rows_alpha_beta, run, d->p + d->N + (long)d->N * d->p);
