@@ -243,13 +243,26 @@ static bool occurs(const char *body, const char *word)
     return false;
 }
 
+// Where a line ends that has room for so much: at a space, if there is one near the end outside of parentheses and not before them.
+static size_t end_of_line(const char *all, size_t room)
+{
+    enum { NEAR = 24 };
+    size_t space = 0, good = 0;
+    int depth = 0;
+    for (size_t i = 0; i <= room; i++) {
+        depth += (all[i] == '(') - (i > 0 && all[i - 1] == ')');
+        if (all[i] != ' ') continue;
+        space = i;
+        if (depth == 0 && all[i + 1] != '(') good = i;
+    }
+    return good + NEAR > room ? good : space ? space : room;
+}
+
 // Sentences fill lines, as words of a paragraph do.
 static void write_paragraph(FILE *to, const char *all)
 {
     while (*all) {
-        size_t n = strlen(all), room = WIDTH - strlen("//   ");
-        for (size_t i = room; n > room && i > 0; i--)
-            if (all[i] == ' ') n = i;
+        const size_t length = strlen(all), room = WIDTH - strlen("//   "), n = length > room ? end_of_line(all, room) : length;
         fprintf(to, "//   %.*s\n", (int)n, all);
         all += n + strspn(all + n, " ");
     }

@@ -15,9 +15,9 @@
 //   `s`, the state of one chain, and `at`: seed, chain and sweep, of which its random numbers are functions. LAUNCH_ macros and their like
 //   declare `d`. Subscripts count from 1 in comments, as in the model, and from 0 in the code. *s->x is a number, s->x[k] an element.
 //   square(x) is x*x.
-//   KERNEL_TEAM: for each chain a team of threads, its lanes, all of which go through the body; local variables are each lane's own. ALONG
-//   (j, n): j from 0 to n - 1, shared out among lanes, which then wait for each other, as one may read next what another wrote. SUM_OF (a,
-//   j, n) += x: declares a, the sum of x over j, the same in every lane.
+//   KERNEL_TEAM: for each chain a team of threads, its lanes, all of which go through the body; local variables are each lane's own.
+//   ALONG (j, n): j from 0 to n - 1, shared out among lanes, which then wait for each other, as one may read next what another wrote.
+//   SUM_OF (a, j, n) += x: declares a, the sum of x over j, the same in every lane.
 #define GM_HMC               // on a GPU kernels.h has Hamiltonian Monte Carlo
 #include "gm.h"
 
@@ -383,8 +383,9 @@ enum {  // fields of State
     STATE_log_density, STATE_nuts, STATE_moves_phi
 };
 
-//   Tables number fields of Data and State from 1; their columns are the structs of model.h: a field's .role is what it is to the draws
-//   (GM_SUM: not in them), .rank its number of subscripts, .extent_of the fields that are its extents, .where the line of its declaration.
+//   Tables number fields of Data and State from 1; their columns are the structs of model.h: a field's .role is what it is to the
+//   draws (GM_SUM: not in them), .rank its number of subscripts, .extent_of the fields that are its extents, .where the line of its
+//   declaration.
 static const GmField data_fields[] = {
     {.name = "T", .type = GM_INT, .role = GM_DATA, .offset = offsetof(Data, T), BOUNDED(1, INFINITY), .where = "model.gm:5",
      .declared = "int<lower=1> T"},

@@ -15,11 +15,11 @@
 //   where a run has --precision single. KERNEL_ macros declare `d`, the data, `s`, the state of one chain, and `at`: seed, chain and sweep,
 //   of which its random numbers are functions. LAUNCH_ macros and their like declare `d`. Subscripts count from 1 in comments, as in the
 //   model, and from 0 in the code. *s->x is a number, s->x[k] an element. square(x) is x*x.
-//   KERNEL_TEAM: for each chain a team of threads, its lanes, all of which go through the body; local variables are each lane's own. ALONG
-//   (j, n): j from 0 to n - 1, shared out among lanes, which then wait for each other, as one may read next what another wrote. LANES (j,
-//   n): as ALONG, but nobody waits: each lane has the same j in every loop of n. SUM_ALONG (j, n, &a): as ALONG; then a has grown, in every
-//   lane, by the sum of what all lanes add to it. SUM_OF (a, j, n) += x: declares a, the sum of x over j, the same in every lane. LANES2
-//   (i, n, j, m): as LANES, over pairs i, j. ALONG2 (i, n, j, m): as ALONG, over pairs i, j.
+//   KERNEL_TEAM: for each chain a team of threads, its lanes, all of which go through the body; local variables are each lane's own.
+//   ALONG (j, n): j from 0 to n - 1, shared out among lanes, which then wait for each other, as one may read next what another wrote.
+//   LANES (j, n): as ALONG, but nobody waits: each lane has the same j in every loop of n. SUM_ALONG (j, n, &a): as ALONG; then a has
+//   grown, in every lane, by the sum of what all lanes add to it. SUM_OF (a, j, n) += x: declares a, the sum of x over j, the same in every
+//   lane. LANES2 (i, n, j, m): as LANES, over pairs i, j. ALONG2 (i, n, j, m): as ALONG, over pairs i, j.
 #define GM_HMC               // on a GPU kernels.h has Hamiltonian Monte Carlo
 #define GM_JOINT_NORMALS     // on a GPU it has joint normals, drawn by kernels of the runtime
 #include "gm.h"
@@ -444,8 +444,9 @@ enum {  // fields of State
     STATE_moves_alpha, STATE_weight_alpha_beta_1, STATE_rows_beta_2, STATE_X_beta
 };
 
-//   Tables number fields of Data and State from 1; their columns are the structs of model.h: a field's .role is what it is to the draws
-//   (GM_SUM: not in them), .rank its number of subscripts, .extent_of the fields that are its extents, .where the line of its declaration.
+//   Tables number fields of Data and State from 1; their columns are the structs of model.h: a field's .role is what it is to the
+//   draws (GM_SUM: not in them), .rank its number of subscripts, .extent_of the fields that are its extents, .where the line of its
+//   declaration.
 static const GmField data_fields[] = {
     {.name = "N", .type = GM_INT, .role = GM_DATA, .offset = offsetof(Data, N), BOUNDED(0, INFINITY), .where = "model.gm:5",
      .declared = "int<lower=0> N"},
