@@ -33,7 +33,7 @@ static const struct Meaning {
     {{"solve"}, "`solve` is double; on a GPU it is float where a run has --precision single."},
     {{"s"},
      "KERNEL_ macros declare `d`, the data, `s`, the state of one chain, and `at`: seed, chain and sweep, of which its random numbers "
-     "are functions. LAUNCH_ macros declare `d`."},
+     "are functions. LAUNCH_ macros and their like declare `d`."},
     {{"s"}, "Subscripts count from 1 in comments, as in the model, and from 0 in the code. *s->x is a number, s->x[k] an element."},
     {{"square"}, "square(x) is x*x."},
     {{"cube"}, "cube(x) is x*x*x."},
@@ -80,7 +80,11 @@ static const struct Meaning {
     {{"EACH_SIMPLEX"}, "EACH_SIMPLEX (k, m, n): each of m simplexes of size n."},
     {{"EACH_MATRIX"}, "EACH_MATRIX (k, m, n): each of m matrices of n by n."},
     {{"TEAM_ONCE", "TEAM_VALUE", "TEAM_FILL"}, "TEAM_ONCE, TEAM_VALUE(x): by one lane for all; TEAM_FILL (j, n): of arrays of the team."},
-    {{"SCRATCH", "TEAM_SCRATCH"}, "SCRATCH(n): n numbers, until RELEASE."},
+    {{"SCRATCH"}, "SCRATCH(n): n numbers, until RELEASE."},
+    {{"TEAM_SCRATCH"}, "TEAM_SCRATCH(n): n numbers that lanes share, until TEAM_RELEASE."},
+    {{"WARMING_UP"}, "WARMING_UP: in the sweeps of warm-up."},
+    {{"WEIGHED_AT_ONCE"}, "WEIGHED_AT_ONCE: of so many values the weights are in memory at once."},
+    {{"INTEGER"}, "INTEGER(x, name): x as an int, which 32 bits have to hold."},
     {{"ONE_LANE"}, "ONE_LANE: by one, while the others wait."},
     {{"TEAM_BARRIER"}, "TEAM_BARRIER: all lanes wait for each other."},
     {{"STORE"}, "STORE(a, x): one lane sets a to x."},
@@ -90,6 +94,7 @@ static const struct Meaning {
     {{"TEAM_DRAW"}, "TEAM_DRAW(x, k, LAW): one lane draws and stores x[k]."},
     {{"NORMAL"}, "NORMAL(mean, precision): precision is 1/sd^2."},
     {{"POWER_GAMMA"}, "POWER_GAMMA(a, shape, rate): x[k]^a ~ gamma(shape, rate)."},
+    {{"BETA"}, "BETA(a, b): beta(a, b)."},
     {{"POWER_GIG"}, "POWER_GIG(a, order, psi, chi): x[k]^a ~ gig(order, psi, chi)."},
     {{"h"}, "h: a normal log density in x has two terms, -precision/2 x^2 + h x, so h = mean * precision."},
     {{"NORMAL_WITHIN"}, "NORMAL_WITHIN(h, precision, lower, upper): truncated to lie between these ends."},
@@ -119,6 +124,12 @@ static const struct Meaning {
     {{"EACH_TERM"}, "EACH_TERM (i, n): as LANES, for entries of a sparse J."},
     {{"SPARSE_ADD"}, "SPARSE_ADD(j, k, x) adds x to J[j, k] and J[k, j]; where j = k that is 2 x."},
     {{"SPARSE_SHIFT"}, "SPARSE_SHIFT(h, k, x) adds x to h[k]."},
+    {{"SPARSE_ROW"}, "SPARSE_ROW(root): J gains r r', of a row r of entries times root."},
+    {{"SPARSE_PUT"}, "SPARSE_PUT(j, x): x is entry j of that row."},
+    {{"SPARSE_PUT_ROW"}, "SPARSE_PUT_ROW(j, x, p): x[p] are its entries from j on."},
+    {{"SPARSE_TARGET"}, "SPARSE_TARGET(t): h gains t times that row."},
+    {{"LISTED"}, "LISTED(k): whether joint normal k is drawn from its rows, as they are listed."},
+    {{"NOT_POSITIVE_DEFINITE"}, "NOT_POSITIVE_DEFINITE: the message that a precision has no Cholesky factor."},
     {{"ADD_TWICE"}, "ADD_TWICE(J, e, f, x) adds x at e and at f, an entry and its mirror image."},
     {{"ROW"}, "ROW(name, k): for row k."},
     {{"row_weight_and"}, "row_weight_and(w, t): weight w, and t is added to a total."},
@@ -134,12 +145,12 @@ static const struct Meaning {
     {{"HALF_LOG_2PI"}, "HALF_LOG_2PI is log(2*pi)/2."},
     {{"CHECKING"}, "CHECKING: in runs by --check, which compare each update with the joint density."},
     {{"RATIO"},
-     "RATIO(a, ...) adds a + ... to a sum of the update, to which DRAW and TEAM_DRAW add log q(new) - log q(old) of their law q; "
-     "--check compares it with the rise of the log joint density."},
+     "RATIO(a, ...) adds a + ... to a sum of the update, to which draws add log q(new) - log q(old) of their law q; --check compares "
+     "it with the rise of the log joint density."},
     {{IDENTITY}, "A group move begins at the identity, by `before_` kernels of the tables; then a + ... is -log(Jacobian * measure)."},
     {{"NO_RATIO"}, "NO_RATIO: none is checked."},
-    {{"CHECK_WEIGHT"}, "CHECK_WEIGHT(k): log weight k."},
-    {{"OLD"}, "OLD: what was there before the draw."},
+    {{"SAVE_OLD"}, "SAVE_OLD(x, n): for --check OLD has the n numbers of x as they were before the draw."},
+    {{"NEW_WEIGHTS"}, "NEW_WEIGHTS(w, n): for --check CHECK_WEIGHT(k) has the n log weights."},
     {{"LAUNCH", "LAUNCH_TEAM", "LAUNCH_MISSING"},
      "LAUNCH_...(kernel, run, n) runs a kernel for all chains of `run`, with threads for n elements or terms."},
     {{"LAUNCH_ONCE"}, "LAUNCH_ONCE(kernel, run): with one thread for each chain."},
@@ -147,6 +158,9 @@ static const struct Meaning {
     {{"LAUNCH_ROWS"}, "LAUNCH_ROWS(kernel, run, n, p, X, b, sums): for n rows of X, with their products with b."},
     {{"LAUNCH_ROWS_ONLY"}, "LAUNCH_ROWS_ONLY(kernel, run, n, p, X, b): for n rows of X, with their products with b."},
     {{"LAUNCH_SHARED"}, "LAUNCH_SHARED: once, for what all chains share."},
+    {{"WEIGHTED_GRAM"}, "WEIGHTED_GRAM(run, n, p, X, w, out): X'W X, w the diagonal of W."},
+    {{"ORDER_ROWS"},
+     "ORDER_ROWS(run, n, groups, key, first, rows): the rows of group k, by their keys, are rows[first[k]] and those after it."},
     {{"GRAM"}, "GRAM(run, n, p, a, X, out): a X'X."},
     {{"ROW_SUMS"}, "ROW_SUMS(run, n, p, X, w, out): X'w."},
     {{"PATTERN"}, "PATTERN(kernel, run, name, k, n, ...): the places of entries in the precision of sparse joint normal k, found once."},
@@ -175,8 +189,8 @@ static const struct Meaning {
     {{"SCALES"},
      "SCALES(run, density, stream, widths, proposed, selection, k, sweep, trial, {name, field, lower, upper, n}, ...) slice samples n "
      "elements of each by the density, what is positive by its logarithm, whose Jacobian it adds; `widths`: of slices; proposed: 1 "
-     "where all is a proposal; k: the sparse joint normal. Early in warm-up a run sets in how many sweeps, by `sweep_of_` and "
-     "`trial_of_`, multiply-adds of a sweep and of a trial, and by correlations of draws."},
+     "where all is a proposal, accepted or not; k: the sparse joint normal. Early in warm-up a run sets in how many sweeps, by "
+     "`sweep_of_` and `trial_of_`, multiply-adds of a sweep and of a trial, and by correlations of draws."},
     {{EXPANDED},
      "Here a sum of squares over rows, (a - b)^2 = a^2 - 2 a b + b^2, is made of `sum_` and `count_` of State, over data. Any constant "
      "may first be subtracted from a and b; a mean_ keeps rounding small."},
@@ -229,13 +243,26 @@ static bool occurs(const char *body, const char *word)
     return false;
 }
 
+// Where a line ends that has room for so much: at a space, if there is one near the end outside of parentheses and not before them.
+static size_t end_of_line(const char *all, size_t room)
+{
+    enum { NEAR = 24 };
+    size_t space = 0, good = 0;
+    int depth = 0;
+    for (size_t i = 0; i <= room; i++) {
+        depth += (all[i] == '(') - (i > 0 && all[i - 1] == ')');
+        if (all[i] != ' ') continue;
+        space = i;
+        if (depth == 0 && all[i + 1] != '(') good = i;
+    }
+    return good + NEAR > room ? good : space ? space : room;
+}
+
 // Sentences fill lines, as words of a paragraph do.
 static void write_paragraph(FILE *to, const char *all)
 {
     while (*all) {
-        size_t n = strlen(all), room = WIDTH - strlen("//   ");
-        for (size_t i = room; n > room && i > 0; i--)
-            if (all[i] == ' ') n = i;
+        const size_t length = strlen(all), room = WIDTH - strlen("//   "), n = length > room ? end_of_line(all, room) : length;
         fprintf(to, "//   %.*s\n", (int)n, all);
         all += n + strspn(all + n, " ");
     }

@@ -93,12 +93,13 @@ static void emit_entries(const Out *o, const Entry *entry, int n)
 // What NUTS is made in place of, and when; an auxiliary that it leaves behind is drawn before another update reads it.
 static void emit_instead(Out *o, const Entry *entry, int n, bool auxiliaries)
 {
-    line(o,
-         "// In place of the updates marked *, where a trial in a warm-up of 300 sweeps or more prefers NUTS (Hoffman and Gelman 2014).");
-    line(o,
-         "// They are then made after every k-th transition: so seldom that they have a tenth of the work, or after each if trajectories "
-         "diverge.");
-    if (auxiliaries) line(o, "// NUTS leaves auxiliaries as they are; a sweep draws them before what reads them.");
+    line(o, "// In place of the updates marked *, where a trial in a warm-up of 300 sweeps or more prefers NUTS (Hoffman and Gelman 2014). "
+            "They are "
+            "then");
+    line(o, "// made after every k-th transition, as they lead out of narrow parts that hold trajectories: so seldom that they have a "
+            "tenth of the");
+    line(o, "// work, or after each if trajectories diverge.%s",
+         auxiliaries ? " NUTS leaves auxiliaries as they are; a sweep draws them before what reads them." : "");
     emit_entries(o, entry, n);
 }
 

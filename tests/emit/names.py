@@ -124,9 +124,9 @@ class Refused(str):
 
 
 def plain_name(k, length):
-    """The k-th (below 676) of the names that nothing has, of this length, or of 2 or 3 for shorter ones."""
+    """The k-th (below 676) of the names that nothing has, of this length, or of 2 or 3 for shorter ones: local names stop at a length."""
     two = "".join("abcdefghijklmnopqrstuvwxyz"[i] for i in divmod(k, 26))
-    return ("zq" + two).ljust(length, "z") if length > 3 else "z" + two if k >= 26 else "z" + two[1]
+    return ("zq" + two).ljust(length, "z") if length > 3 else "z" + two if length == 3 or k >= 26 else "z" + two[1]
 
 
 def examine(place, model, to, name, compile_too=True):

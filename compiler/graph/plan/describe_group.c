@@ -204,8 +204,8 @@ static const char *measure_of(Graph *g, const Update *s)
         before = arena_printf(g->arena, "%s in the moved densities%s, ", power_text(g, c, &densities), densities_text(g, o, c, &densities));
     const char *sizes = all ? arena_printf(g->arena, "%s the Jacobian (%s)", power_text(g, c, &jacobian), each)
                             : arena_printf(g->arena, "the Jacobian (%s)", each);
-    return arena_printf(g->arena, "powers of %s = %s: %s%s, 1/%s from d%s/%s (the Haar measure, invariant to rescaling): %s", c, by, before,
-                        sizes, c, c, c, end);
+    return arena_printf(g->arena, "powers of %s = %s%s: %s%s, 1/%s from d%s/%s (the Haar measure, invariant to rescaling): %s", c, by,
+                        g->lesson ? "" : " beside exponentials", before, sizes, c, c, c, end);
 }
 
 // A group move: the coordinate that is drawn, and what changes with it.

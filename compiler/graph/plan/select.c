@@ -279,8 +279,9 @@ static void compete_in_sets(Graph *g, int offers, bool *in)
                 sliced++;
                 coupled |= s->conditional->nbatch < s->block[0]->rank;
             }
-        const char *reason = "taken if in a trial what mixes worst has 1.3 times the effective draws for the same work, 1.6 to 5 times if "
-                             "trajectories diverge";
+        const char *reason =
+            "taken if in a trial what mixes worst has, at equal cost, 1.3 times its effective draws by other updates, 1.6 to 5 "
+            "times if some diverge";
         Update *move = add_selection(g, block, n, theirs, coupled || sliced > 1, reason);
         for (int k = 0; k < n; k++) {
             block[k]->summing.sums -= offers;

@@ -4,18 +4,20 @@
 //   y[t]   ~ normal(mean, 1 / sqrt(precision))  impute_y  line 6, if values are missing
 //   phi    ~ normal(mean, 1 / sqrt(precision))  draw_phi  line 9 *
 //   s2^-1  ~ gamma(shape, rate)                 draw_s2   line 10 *
-// In place of the updates marked *, where a trial in a warm-up of 300 sweeps or more prefers NUTS (Hoffman and Gelman 2014).
-// They are then made after every k-th transition: so seldom that they have a tenth of the work, or after each if trajectories diverge.
+// In place of the updates marked *, where a trial in a warm-up of 300 sweeps or more prefers NUTS (Hoffman and Gelman 2014). They are then
+// made after every k-th transition, as they lead out of narrow parts that hold trajectories: so seldom that they have a tenth of the
+// work, or after each if trajectories diverge.
 //   (phi, s2)  drawn jointly by Hamiltonian Monte Carlo  density_phi_s2  line 9
 //
 // Above each kernel is what it computes, then what words mean that are neither C nor of the model, where they first stand. Those in
 // capitals are macros of kernels.h, which make one text a program for a CPU and for a GPU. Throughout:
 //   `wide` is double. `real` is double; on a GPU it is float unless a run has --precision double. KERNEL_ macros declare `d`, the data,
-//   `s`, the state of one chain, and `at`: seed, chain and sweep, of which its random numbers are functions. LAUNCH_ macros declare `d`.
-//   Subscripts count from 1 in comments, as in the model, and from 0 in the code. *s->x is a number, s->x[k] an element. square(x) is x*x.
-//   KERNEL_TEAM: for each chain a team of threads, its lanes, all of which go through the body; local variables are each lane's own. ALONG
-//   (j, n): j from 0 to n - 1, shared out among lanes, which then wait for each other, as one may read next what another wrote. SUM_OF (a,
-//   j, n) += x: declares a, the sum of x over j, the same in every lane.
+//   `s`, the state of one chain, and `at`: seed, chain and sweep, of which its random numbers are functions. LAUNCH_ macros and their like
+//   declare `d`. Subscripts count from 1 in comments, as in the model, and from 0 in the code. *s->x is a number, s->x[k] an element.
+//   square(x) is x*x.
+//   KERNEL_TEAM: for each chain a team of threads, its lanes, all of which go through the body; local variables are each lane's own.
+//   ALONG (j, n): j from 0 to n - 1, shared out among lanes, which then wait for each other, as one may read next what another wrote.
+//   SUM_OF (a, j, n) += x: declares a, the sum of x over j, the same in every lane.
 #define GM_HMC               // on a GPU kernels.h has Hamiltonian Monte Carlo
 #include "gm.h"
 
@@ -106,7 +108,7 @@ KERNEL_TEAM(transform_phi_s2) {
 }
 
 // (phi, s2): drawn jointly by Hamiltonian Monte Carlo     model.gm:9
-//   taken if in a trial what mixes worst has 1.3 times the effective draws for the same work, 1.6 to 5 times if trajectories diverge
+//   taken if in a trial what mixes worst has, at equal cost, 1.3 times its effective draws by other updates, 1.6 to 5 times if some diverge
 //   its log density, of which the code leaves out constants; that of its coordinates has the log Jacobian besides
 //   log density += -log(2*pi())/2 - 1/2*phi^2
 //   log density += -3*log(s2) - (1/s2)
@@ -381,8 +383,9 @@ enum {  // fields of State
     STATE_log_density, STATE_nuts, STATE_moves_phi
 };
 
-//   Tables number fields of Data and State from 1; their columns are the structs of model.h: a field's .role is what it is to the draws
-//   (GM_SUM: not in them), .rank its number of subscripts, .extent_of the fields that are its extents, .where the line of its declaration.
+//   Tables number fields of Data and State from 1; their columns are the structs of model.h: a field's .role is what it is to the
+//   draws (GM_SUM: not in them), .rank its number of subscripts, .extent_of the fields that are its extents, .where the line of its
+//   declaration.
 static const GmField data_fields[] = {
     {.name = "T", .type = GM_INT, .role = GM_DATA, .offset = offsetof(Data, T), BOUNDED(1, INFINITY), .where = "model.gm:5",
      .declared = "int<lower=1> T"},

@@ -8,21 +8,22 @@
 //   tau^-2          ~ gamma(shape, rate)                            draw_tau             line 11 *
 //   scale_tau       ~ normal(mean, 1 / sqrt(precision)), truncated  draw_scale_tau       line 11, a group move *
 //   shift_mu_theta  ~ normal(mean, 1 / sqrt(precision))             draw_shift_mu_theta  line 10, a group move *
-// In place of the updates marked *, where a trial in a warm-up of 300 sweeps or more prefers NUTS (Hoffman and Gelman 2014).
-// They are then made after every k-th transition: so seldom that they have a tenth of the work, or after each if trajectories diverge.
-// NUTS leaves auxiliaries as they are; a sweep draws them before what reads them.
+// In place of the updates marked *, where a trial in a warm-up of 300 sweeps or more prefers NUTS (Hoffman and Gelman 2014). They are then
+// made after every k-th transition, as they lead out of narrow parts that hold trajectories: so seldom that they have a tenth of the
+// work, or after each if trajectories diverge. NUTS leaves auxiliaries as they are; a sweep draws them before what reads them.
 //   (mu, tau, theta)  drawn jointly by Hamiltonian Monte Carlo  density_mu_tau_theta  line 10, auxiliaries integrated out
 //
 // Above each kernel is what it computes, then what words mean that are neither C nor of the model, where they first stand. Those in
 // capitals are macros of kernels.h, which make one text a program for a CPU and for a GPU. Throughout:
 //   `wide` is double. `real` is double; on a GPU it is float unless a run has --precision double. KERNEL_ macros declare `d`, the data,
-//   `s`, the state of one chain, and `at`: seed, chain and sweep, of which its random numbers are functions. LAUNCH_ macros declare `d`.
-//   Subscripts count from 1 in comments, as in the model, and from 0 in the code. *s->x is a number, s->x[k] an element. square(x) is x*x.
-//   cube(x) is x*x*x.
-//   KERNEL_TEAM: for each chain a team of threads, its lanes, all of which go through the body; local variables are each lane's own. ALONG
-//   (j, n): j from 0 to n - 1, shared out among lanes, which then wait for each other, as one may read next what another wrote. LANES (j,
-//   n): as ALONG, but nobody waits: each lane has the same j in every loop of n. SUM_ALONG (j, n, &a): as ALONG; then a has grown, in every
-//   lane, by the sum of what all lanes add to it. SUM_OF (a, j, n) += x: declares a, the sum of x over j, the same in every lane.
+//   `s`, the state of one chain, and `at`: seed, chain and sweep, of which its random numbers are functions. LAUNCH_ macros and their like
+//   declare `d`. Subscripts count from 1 in comments, as in the model, and from 0 in the code. *s->x is a number, s->x[k] an element.
+//   square(x) is x*x. cube(x) is x*x*x.
+//   KERNEL_TEAM: for each chain a team of threads, its lanes, all of which go through the body; local variables are each lane's own.
+//   ALONG (j, n): j from 0 to n - 1, shared out among lanes, which then wait for each other, as one may read next what another wrote.
+//   LANES (j, n): as ALONG, but nobody waits: each lane has the same j in every loop of n. SUM_ALONG (j, n, &a): as ALONG; then a has
+//   grown, in every lane, by the sum of what all lanes add to it. SUM_OF (a, j, n) += x: declares a, the sum of x over j, the same in every
+//   lane.
 #define GM_HMC               // on a GPU kernels.h has Hamiltonian Monte Carlo
 #include "gm.h"
 
@@ -113,8 +114,8 @@ KERNEL_TEAM(draw_tau) {
 //   mean = sum(j in 1:J, (theta[j] - mu)*(y[j] - mu)/sigma[j]^2)/precision
 //   lower = 0
 //   then tau = tau*scale_tau,  theta[j] = mu + (theta[j] - mu)*scale_tau,  nu_tau = nu_tau/scale_tau^2
-//   powers of c = scale_tau: c^(2 - J) in the moved densities (of theta c^-J, nu_tau c^3, tau c^-1), c^(J - 1) the Jacobian
-//       (tau c, theta c^J, nu_tau c^-2), 1/c from dc/c (the Haar measure, invariant to rescaling): none is left
+//   powers of c = scale_tau beside exponentials: c^(2 - J) in the moved densities (of theta c^-J, nu_tau c^3, tau c^-1),
+//       c^(J - 1) the Jacobian (tau c, theta c^J, nu_tau c^-2), 1/c from dc/c (the Haar measure, invariant to rescaling): none is left
 //   NORMAL_WITHIN(h, precision, lower, upper): truncated to lie between these ends. A group move changes several unknowns at once by one
 //   number, drawn from its own law: by a factor, `scale_`, or an amount, `shift_`.
 KERNEL_TEAM(draw_scale_tau) {
@@ -128,9 +129,9 @@ KERNEL_TEAM(draw_scale_tau) {
 
 // A group move (Liu and Sabatti 2000) by scale_tau: its law, moved joint density * Jacobian * Haar measure, keeps the posterior
 //   times_log(n, l) is n*l, and 0 if n or l is, since 0*log(0) counts as 0. CHECKING: in runs by --check, which compare each update with
-//   the joint density. RATIO(a, ...) adds a + ... to a sum of the update, to which DRAW and TEAM_DRAW add log q(new) - log q(old) of their
-//   law q; --check compares it with the rise of the log joint density. A group move begins at the identity, by `before_` kernels of the
-//   tables; then a + ... is -log(Jacobian * measure).
+//   the joint density. RATIO(a, ...) adds a + ... to a sum of the update, to which draws add log q(new) - log q(old) of their law q;
+//   --check compares it with the rise of the log joint density. A group move begins at the identity, by `before_` kernels of the tables;
+//   then a + ... is -log(Jacobian * measure).
 KERNEL_TEAM(move_tau) {
     ONE_LANE *s->tau = *s->tau * *s->scale_tau;  // ONE_LANE: by one, while the others wait
     ALONG (j, d->J) s->theta[j] = *s->mu + *s->scale_tau * (s->theta[j] - *s->mu);
@@ -161,8 +162,8 @@ KERNEL_TEAM(add_shift_mu_theta) {
 // Unconstrained coordinates q of (mu, tau, theta): (mu, log(tau), q of theta). kept_coordinate(q, v, x, fresh) is q where x still is v,
 //     the value at q, so that no rounding moves it, else (mostly for float x) fresh
 // x, an element of theta, of prior mean m = centre and sd s = spread, is m + scale*(q - (1 - c)*m), scale = s^c: q is x for c = 0, and
-//     (x - m)/s for c = 1. c, its non_centring, is set in warm-up, in next_non_centring for the next transition: 1 over the precision of
-//     (x - m)/s given all else, the variance of d lp/dq (but 1 where that is below 3, 0 above 60; Papaspiliopoulos et al. 2007;
+//     (x - m)/s for c = 1. c, non_centring of its coordinate, is set in warm-up, as next_non_centring: 1 over the precision of
+//     (x - m)/s given all else, the variance of d lp/dq at c = 1 (but 1 if that is below 3, 0 if above 60; Papaspiliopoulos et al. 2007;
 //     Gorinova et al. 2020). standard_scale(c, s) is s^c, from_standard(q, c, m, scale) is x, to_standard(x, c, m, scale) is q
 //   Of State: position, its coordinates; gradient, the derivatives of lp, the log density, by them; log_density, lp; nuts, its memory;
 //   moves_, whose end is its name in the draws, what they report: acceptance, step size, depth, leapfrog steps, divergence, energy.
@@ -187,7 +188,7 @@ KERNEL_TEAM(transform_mu_tau_theta) {
 }
 
 // (mu, tau, theta): drawn jointly by Hamiltonian Monte Carlo     model.gm:10
-//   taken if in a trial what mixes worst has 1.3 times the effective draws for the same work, 1.6 to 5 times if trajectories diverge
+//   taken if in a trial what mixes worst has, at equal cost, 1.3 times its effective draws by other updates, 1.6 to 5 times if some diverge
 //   its log density, of which the code leaves out constants; that of its coordinates has the log Jacobian besides
 //   log density += -log(5) - log(2*pi())/2 - 0.02*mu^2
 //   log density += log(2/pi()) - log(5) - log1p(0.04*tau^2)
@@ -449,8 +450,9 @@ enum {  // fields of State
     STATE_slope_spread_theta
 };
 
-//   Tables number fields of Data and State from 1; their columns are the structs of model.h: a field's .role is what it is to the draws
-//   (GM_SUM: not in them), .rank its number of subscripts, .extent_of the fields that are its extents, .where the line of its declaration.
+//   Tables number fields of Data and State from 1; their columns are the structs of model.h: a field's .role is what it is to the
+//   draws (GM_SUM: not in them), .rank its number of subscripts, .extent_of the fields that are its extents, .where the line of its
+//   declaration.
 static const GmField data_fields[] = {
     {.name = "J", .type = GM_INT, .role = GM_DATA, .offset = offsetof(Data, J), BOUNDED(0, INFINITY), .where = "model.gm:5",
      .declared = "int<lower=0> J"},

@@ -4,22 +4,22 @@
 //   y[i]           every value weighed by its density              impute_y            line 7, if values are missing
 //   z_y[i]         ~ normal(mean, 1 / sqrt(precision)), truncated  draw_z_y            line 14, an auxiliary *
 //   (alpha, beta)  ~ joint normal                                  collect_alpha_beta  line 10 *
-// In place of the updates marked *, where a trial in a warm-up of 300 sweeps or more prefers NUTS (Hoffman and Gelman 2014).
-// They are then made after every k-th transition: so seldom that they have a tenth of the work, or after each if trajectories diverge.
-// NUTS leaves auxiliaries as they are; a sweep draws them before what reads them.
+// In place of the updates marked *, where a trial in a warm-up of 300 sweeps or more prefers NUTS (Hoffman and Gelman 2014). They are then
+// made after every k-th transition, as they lead out of narrow parts that hold trajectories: so seldom that they have a tenth of the
+// work, or after each if trajectories diverge. NUTS leaves auxiliaries as they are; a sweep draws them before what reads them.
 //   (alpha, beta)  drawn jointly by Hamiltonian Monte Carlo  density_alpha_beta  line 10, auxiliaries integrated out
 //
 // Above each kernel is what it computes, then what words mean that are neither C nor of the model, where they first stand. Those in
 // capitals are macros of kernels.h, which make one text a program for a CPU and for a GPU. Throughout:
 //   `wide` is double. `real` is double; on a GPU it is float unless a run has --precision double. `solve` is double; on a GPU it is float
 //   where a run has --precision single. KERNEL_ macros declare `d`, the data, `s`, the state of one chain, and `at`: seed, chain and sweep,
-//   of which its random numbers are functions. LAUNCH_ macros declare `d`. Subscripts count from 1 in comments, as in the model, and from 0
-//   in the code. *s->x is a number, s->x[k] an element. square(x) is x*x.
-//   KERNEL_TEAM: for each chain a team of threads, its lanes, all of which go through the body; local variables are each lane's own. ALONG
-//   (j, n): j from 0 to n - 1, shared out among lanes, which then wait for each other, as one may read next what another wrote. LANES (j,
-//   n): as ALONG, but nobody waits: each lane has the same j in every loop of n. SUM_ALONG (j, n, &a): as ALONG; then a has grown, in every
-//   lane, by the sum of what all lanes add to it. SUM_OF (a, j, n) += x: declares a, the sum of x over j, the same in every lane. LANES2
-//   (i, n, j, m): as LANES, over pairs i, j. ALONG2 (i, n, j, m): as ALONG, over pairs i, j.
+//   of which its random numbers are functions. LAUNCH_ macros and their like declare `d`. Subscripts count from 1 in comments, as in the
+//   model, and from 0 in the code. *s->x is a number, s->x[k] an element. square(x) is x*x.
+//   KERNEL_TEAM: for each chain a team of threads, its lanes, all of which go through the body; local variables are each lane's own.
+//   ALONG (j, n): j from 0 to n - 1, shared out among lanes, which then wait for each other, as one may read next what another wrote.
+//   LANES (j, n): as ALONG, but nobody waits: each lane has the same j in every loop of n. SUM_ALONG (j, n, &a): as ALONG; then a has
+//   grown, in every lane, by the sum of what all lanes add to it. SUM_OF (a, j, n) += x: declares a, the sum of x over j, the same in every
+//   lane. LANES2 (i, n, j, m): as LANES, over pairs i, j. ALONG2 (i, n, j, m): as ALONG, over pairs i, j.
 #define GM_HMC               // on a GPU kernels.h has Hamiltonian Monte Carlo
 #define GM_JOINT_NORMALS     // on a GPU it has joint normals, drawn by kernels of the runtime
 #include "gm.h"
@@ -118,10 +118,10 @@ KERNEL_ONCE(list_rows_alpha_beta) {  // KERNEL_ONCE: a thread for each chain, wi
     SPARSE_ADD(0, 0, 0.02);  // SPARSE_ADD(j, k, x) adds x to J[j, k] and J[k, j]; where j = k that is 2 x
     for (long j = 0; j < d->p; j++) SPARSE_ADD(1 + j, 1 + j, 0.08);
     for (long i = 0; i < d->N; i++) {
-        SPARSE_ROW(1);
-        SPARSE_TARGET(s->z_y[i]);
-        SPARSE_PUT(0, 1);
-        SPARSE_PUT_ROW(1, &d->X[i * d->p], d->p);
+        SPARSE_ROW(1);  // SPARSE_ROW(root): J gains r r', of a row r of entries times root
+        SPARSE_TARGET(s->z_y[i]);  // SPARSE_TARGET(t): h gains t times that row
+        SPARSE_PUT(0, 1);  // SPARSE_PUT(j, x): x is entry j of that row
+        SPARSE_PUT_ROW(1, &d->X[i * d->p], d->p);  // SPARSE_PUT_ROW(j, x, p): x[p] are its entries from j on
     }
     s->joint_alpha_beta[0] = *s->alpha;
     for (long e = 0; e < d->p; e++) s->joint_alpha_beta[1 + e] = s->beta[e];
@@ -179,7 +179,7 @@ KERNEL_TEAM(transform_alpha_beta) {
 }
 
 // (alpha, beta): drawn jointly by Hamiltonian Monte Carlo     model.gm:10
-//   taken if in a trial what mixes worst has 1.3 times the effective draws for the same work, 1.6 to 5 times if trajectories diverge
+//   taken if in a trial what mixes worst has, at equal cost, 1.3 times its effective draws by other updates, 1.6 to 5 times if some diverge
 //   its log density, of which the code leaves out constants; that of its coordinates has the log Jacobian besides
 //   log density += -log(5) - log(2*pi())/2 - 0.02*alpha^2
 //   log density += -log(5/2) - log(2*pi())/2 - 0.08*beta[j]^2   over j in 1:p
@@ -444,8 +444,9 @@ enum {  // fields of State
     STATE_moves_alpha, STATE_weight_alpha_beta_1, STATE_rows_beta_2, STATE_X_beta
 };
 
-//   Tables number fields of Data and State from 1; their columns are the structs of model.h: a field's .role is what it is to the draws
-//   (GM_SUM: not in them), .rank its number of subscripts, .extent_of the fields that are its extents, .where the line of its declaration.
+//   Tables number fields of Data and State from 1; their columns are the structs of model.h: a field's .role is what it is to the
+//   draws (GM_SUM: not in them), .rank its number of subscripts, .extent_of the fields that are its extents, .where the line of its
+//   declaration.
 static const GmField data_fields[] = {
     {.name = "N", .type = GM_INT, .role = GM_DATA, .offset = offsetof(Data, N), BOUNDED(0, INFINITY), .where = "model.gm:5",
      .declared = "int<lower=0> N"},
@@ -665,7 +666,7 @@ static void update_z_y(GmRun *run) { LAUNCH_ROWS_AND(draw_z_y, run, d->N, d->p, 
 //   _SCALED: after the scale move of the kernel's comment. NORMAL_SPARSE(kernel, run, stream, name, k, h, x) draws x, joint normal number
 //   k, whose J and h the kernel lists.
 static void update_alpha_beta(GmRun *run) {
-    if (LISTED(1)) {
+    if (LISTED(1)) {  // LISTED(k): whether joint normal k is drawn from its rows, as they are listed
         NORMAL_SPARSE_SCALED(list_rows_alpha_beta, run, VAR_alpha, "alpha", 1, shift_alpha_beta, joint_alpha_beta, scale_of_z_y);
     } else if (few_alpha(run)) {
         LAUNCH_TEAM(collect_rows_alpha_beta, run, d->p + d->N + (long)d->N * d->p);

@@ -5,19 +5,21 @@
 //   b         ~ gamma(shape, rate)      draw_b        line 10 *
 //   theta[i]  ~ gamma(shape, rate)      draw_theta    line 11 *
 //   scale_b   ~ gig(order, psi, chi)    draw_scale_b  line 10, a group move *
-// In place of the updates marked *, where a trial in a warm-up of 300 sweeps or more prefers NUTS (Hoffman and Gelman 2014).
-// They are then made after every k-th transition: so seldom that they have a tenth of the work, or after each if trajectories diverge.
+// In place of the updates marked *, where a trial in a warm-up of 300 sweeps or more prefers NUTS (Hoffman and Gelman 2014). They are then
+// made after every k-th transition, as they lead out of narrow parts that hold trajectories: so seldom that they have a tenth of the
+// work, or after each if trajectories diverge.
 //   (b, theta)  drawn jointly by Hamiltonian Monte Carlo  density_b_theta  line 10
 //
 // Above each kernel is what it computes, then what words mean that are neither C nor of the model, where they first stand. Those in
 // capitals are macros of kernels.h, which make one text a program for a CPU and for a GPU. Throughout:
 //   `wide` is double. `real` is double; on a GPU it is float unless a run has --precision double. KERNEL_ macros declare `d`, the data,
-//   `s`, the state of one chain, and `at`: seed, chain and sweep, of which its random numbers are functions. LAUNCH_ macros declare `d`.
-//   Subscripts count from 1 in comments, as in the model, and from 0 in the code. *s->x is a number, s->x[k] an element.
-//   KERNEL_TEAM: for each chain a team of threads, its lanes, all of which go through the body; local variables are each lane's own. ALONG
-//   (j, n): j from 0 to n - 1, shared out among lanes, which then wait for each other, as one may read next what another wrote. LANES (j,
-//   n): as ALONG, but nobody waits: each lane has the same j in every loop of n. SUM_ALONG (j, n, &a): as ALONG; then a has grown, in every
-//   lane, by the sum of what all lanes add to it. SUM_OF (a, j, n) += x: declares a, the sum of x over j, the same in every lane.
+//   `s`, the state of one chain, and `at`: seed, chain and sweep, of which its random numbers are functions. LAUNCH_ macros and their like
+//   declare `d`. Subscripts count from 1 in comments, as in the model, and from 0 in the code. *s->x is a number, s->x[k] an element.
+//   KERNEL_TEAM: for each chain a team of threads, its lanes, all of which go through the body; local variables are each lane's own.
+//   ALONG (j, n): j from 0 to n - 1, shared out among lanes, which then wait for each other, as one may read next what another wrote.
+//   LANES (j, n): as ALONG, but nobody waits: each lane has the same j in every loop of n. SUM_ALONG (j, n, &a): as ALONG; then a has
+//   grown, in every lane, by the sum of what all lanes add to it. SUM_OF (a, j, n) += x: declares a, the sum of x over j, the same in every
+//   lane.
 #define GM_HMC               // on a GPU kernels.h has Hamiltonian Monte Carlo
 #include "gm.h"
 
@@ -82,8 +84,8 @@ KERNEL(draw_theta) {
 // scale_b | rest ~ gig(order, psi, chi)     model.gm:10
 //   order = sum(i in 1:N, y[i]) - 1/10, psi = 2*sum(i in 1:N, t[i]*theta[i]), chi = 2*b, then b = b/scale_b,  theta[i] = theta[i]*scale_b
 //   gig: its density is proportional to x^(order - 1)*exp(-(psi*x + chi/x)/2)
-//   powers of c = scale_b: c^(sum(i in 1:N, y[i]) + 0.9 - N) in the moved densities, c^(N - 1) the Jacobian (b c^-1, theta c^N),
-//       1/c from dc/c (the Haar measure, invariant to rescaling): c^(sum(i in 1:N, y[i]) - 1.1) is left
+//   powers of c = scale_b beside exponentials: c^(sum(i in 1:N, y[i]) + 0.9 - N) in the moved densities, c^(N - 1) the Jacobian
+//       (b c^-1, theta c^N), 1/c from dc/c (the Haar measure, invariant to rescaling): c^(sum(i in 1:N, y[i]) - 1.1) is left
 KERNEL_TEAM(draw_scale_b) {
     const wide order = *s->sum_y - 0.1;
     wide psi = 0;
@@ -94,9 +96,9 @@ KERNEL_TEAM(draw_scale_b) {
 
 // A group move (Liu and Sabatti 2000) by scale_b: its law, moved joint density * Jacobian * Haar measure, keeps the posterior
 //   times_log(n, l) is n*l, and 0 if n or l is, since 0*log(0) counts as 0. CHECKING: in runs by --check, which compare each update with
-//   the joint density. RATIO(a, ...) adds a + ... to a sum of the update, to which DRAW and TEAM_DRAW add log q(new) - log q(old) of their
-//   law q; --check compares it with the rise of the log joint density. A group move begins at the identity, by `before_` kernels of the
-//   tables; then a + ... is -log(Jacobian * measure).
+//   the joint density. RATIO(a, ...) adds a + ... to a sum of the update, to which draws add log q(new) - log q(old) of their law q;
+//   --check compares it with the rise of the log joint density. A group move begins at the identity, by `before_` kernels of the tables;
+//   then a + ... is -log(Jacobian * measure).
 KERNEL_TEAM(move_b) {
     ONE_LANE *s->b = *s->b / *s->scale_b;  // ONE_LANE: by one, while the others wait
     ALONG (i, d->N) s->theta[i] = *s->scale_b * s->theta[i];
@@ -121,7 +123,7 @@ KERNEL_TEAM(transform_b_theta) {
 }
 
 // (b, theta): drawn jointly by Hamiltonian Monte Carlo     model.gm:10
-//   taken if in a trial what mixes worst has 1.3 times the effective draws for the same work, 1.6 to 5 times if trajectories diverge
+//   taken if in a trial what mixes worst has, at equal cost, 1.3 times its effective draws by other updates, 1.6 to 5 times if some diverge
 //   its log density, of which the code leaves out constants; that of its coordinates has the log Jacobian besides
 //   log density += -lgamma(1/10) - b - 9/10*log(b)
 //   log density += 9/5*log(b) + 4/5*log(theta[i]) - lgamma(9/5) - b*theta[i]   over i in 1:N
@@ -343,8 +345,9 @@ enum {  // fields of State
     STATE_lprior_y, STATE_sum_y, STATE_position, STATE_gradient, STATE_log_density, STATE_nuts, STATE_moves_b
 };
 
-//   Tables number fields of Data and State from 1; their columns are the structs of model.h: a field's .role is what it is to the draws
-//   (GM_SUM: not in them), .rank its number of subscripts, .extent_of the fields that are its extents, .where the line of its declaration.
+//   Tables number fields of Data and State from 1; their columns are the structs of model.h: a field's .role is what it is to the
+//   draws (GM_SUM: not in them), .rank its number of subscripts, .extent_of the fields that are its extents, .where the line of its
+//   declaration.
 static const GmField data_fields[] = {
     {.name = "N", .type = GM_INT, .role = GM_DATA, .offset = offsetof(Data, N), BOUNDED(0, INFINITY), .where = "model.gm:5",
      .declared = "int<lower=0> N"},
