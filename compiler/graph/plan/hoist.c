@@ -395,30 +395,63 @@ static Var *shift_variable(const Sums *to)
     return v;
 }
 
+// A sum's parts: data, what does not vary or is the same by group, and the rest.
+typedef struct Parts {
+    Expr *data, *fixed, *rest;
+} Parts;
+
+static Parts parts_of(const Loops *l, Expr *const *terms, int n, Gather *by)
+{
+    Parts p = {ex_num(0), ex_num(0), ex_num(0)};
+    for (int i = 0; i < n; i++) {
+        Expr *t = terms[i];
+        if (!varies(t, l)) p.fixed = ex_add2(p.fixed, t);
+        else if (ex_data_only(t)) p.data = ex_add2(p.data, t);
+        else if (same_by_group(l, t, by)) p.fixed = ex_add2(p.fixed, t);
+        else p.rest = ex_add2(p.rest, t);
+    }
+    return p;
+}
+
+// t = slope * (data + fixed), as r*(y[i - 1] - m), the slope being the same for all rows, or by group. What does not vary stays with the
+// data's mean: both may be large.
+static bool slope_of_sum(const Loops *l, Expr *t, Parts *of, Expr **slope, Gather *by)
+{
+    Expr *sum = NULL;
+    Gather found = *by;
+    *slope = ex_num(1);
+    for (int i = 0; t->kind == EX_MUL && i < t->nargs; i++) {
+        Expr *f = t->args[i];
+        if (!sum && varies(f, l) && f->kind == EX_ADD) sum = f;
+        else *slope = ex_mul2(*slope, f);
+    }
+    if (!sum || (varies(*slope, l) && !same_by_group(l, *slope, &found))) return false;
+    *of = parts_of(l, sum->args, sum->nargs, &found);
+    // x[i] - mean_x: the model has taken something away itself
+    if (ex_is_num(of->data, 0) || !ex_is_num(of->rest, 0) || ex_data_only(of->fixed) || ex_find(of->data, is_sum, NULL)) return false;
+    *by = found;
+    return true;
+}
+
 // A sum with a part of data, in a square or a product: data around their mean, and a part that does not vary, or by group only. The part is
 // gathered into one unknown, so that what is large in both is subtracted before anything is multiplied. NULL: there is no such part.
 static Expr *centre(Sums *to, const Loops *l, Expr *sum, Shift **shifts)
 {
-    Expr *data = ex_num(0), *fixed = ex_num(0), *rest = ex_num(0);
     Gather by = {0};
-    for (int i = 0; i < sum->nargs; i++) {
-        Expr *t = sum->args[i];
-        if (!varies(t, l)) fixed = ex_add2(fixed, t);
-        else if (ex_data_only(t)) data = ex_add2(data, t);
-        else if (same_by_group(l, t, &by)) fixed = ex_add2(fixed, t);
-        else rest = ex_add2(rest, t);
-    }
-    Expr *middle = ex_num(0), *slopes = ex_num(0);
-    if (!ex_is_num(data, 0) && !l->guard) middle = mean_of(to, l, data);
-    for (int i = 0; i < (rest->kind == EX_ADD ? rest->nargs : 1); i++) {
-        Expr *t = rest->kind == EX_ADD ? rest->args[i] : rest, *x, *b;
-        if (l->guard || !slope_of(l, t, &x, &b, &by)) {
+    const Parts p = parts_of(l, sum->args, sum->nargs, &by);
+    Expr *fixed = p.fixed, *middle = ex_num(0), *slopes = ex_num(0);
+    if (!ex_is_num(p.data, 0)) middle = mean_of(to, l, p.data);
+    for (int i = 0; i < (p.rest->kind == EX_ADD ? p.rest->nargs : 1); i++) {
+        Expr *t = p.rest->kind == EX_ADD ? p.rest->args[i] : p.rest, *x, *b;
+        Parts of = {.fixed = ex_num(0)};
+        if (slope_of(l, t, &x, &b, &by)) of.data = x;
+        else if (!slope_of_sum(l, t, &of, &b, &by)) {
             slopes = ex_add2(slopes, t);
             continue;
         }
-        Expr *mean = mean_of(to, l, x);
-        slopes = ex_add2(slopes, ex_mul2(ex_sub(x, mean), b));
-        fixed = ex_add2(fixed, ex_mul2(mean, b));
+        Expr *mean = mean_of(to, l, of.data);
+        slopes = ex_add2(slopes, ex_mul2(ex_sub(of.data, mean), b));
+        fixed = ex_add2(fixed, ex_mul2(ex_add2(of.fixed, mean), b));
     }
     Expr *is = ex_add2(fixed, middle);
     if (ex_is_num(is, 0)) return NULL;
@@ -429,7 +462,7 @@ static Expr *centre(Sums *to, const Loops *l, Expr *sum, Shift **shifts)
         shift->var->rank = 1;
         shift->var->dim[0] = by.extent;
     }
-    return ex_add(3, (Expr *[]){ex_sub(data, middle), slopes, ex_ref(shift->var, by.key != NULL, &shift->key)});
+    return ex_add(3, (Expr *[]){ex_sub(p.data, middle), slopes, ex_ref(shift->var, by.key != NULL, &shift->key)});
 }
 
 static bool is_sum_with_unknowns(const Expr *e) { return e->kind == EX_ADD && !ex_data_only(e); }
