@@ -170,7 +170,7 @@ for name, args in (("gibbs", ["--params", "all"]), ("nuts", []), ("nuts", ["--sa
 
 write("nuts_night.checkpoint.part", "of a run that was killed while it wrote its last checkpoint")
 status, text = ended("nuts", "nuts_night", "--resume", "--checkpoint", "--samples", str(MANY // 4))
-check(status == 0 and not os.path.exists("nuts_night.checkpoint.part"), "all draws are there, and nothing half written stays:", status, text)
+check(status == 0 and not os.path.exists("nuts_night.checkpoint.part"), "all draws are there, nothing half written stays:", status, text)
 
 kills = 0
 ended("gibbs", "twenty_whole", "--samples", "1500", "--warmup", "500", "--params", "all")
