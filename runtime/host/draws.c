@@ -792,7 +792,7 @@ static bool take_rows(GmDraws *d, long kept, const double *last, const uint64_t 
             good = take_earlier(&e[c], d, c, at, kept, last + (size_t)c * (size_t)d->n_columns, wanted[c]);
         if (!good || !d->netcdf || (at + 1) % d->block != 0) continue;
         d->kept = at + 1;
-        good = gm_netcdf_take(d->netcdf, false);
+        good = d->pass_on(d->netcdf, false);
     }
     for (int c = 0; c < d->chains; c++) {
         close_earlier(&e[c]);
