@@ -237,6 +237,15 @@ void gm_checkpoint_write(GmCheckpoint *c, const GmCheckpointed *of, const GmOpti
     c->written = gm_seconds();
 }
 
+// What a run that was killed was writing: where all draws are there, this one writes none in its place.
+static void remove_part(const char *path)
+{
+    char *real = gm_file_real(path), *part = gm_format("%s.part", real);
+    unlink(part);
+    free(part);
+    free(real);
+}
+
 bool gm_checkpoint_begin(GmCheckpoint *c, const GmCheckpointed *of, const GmOptions *o)
 {
     if (!c->goes_on) {
@@ -245,6 +254,7 @@ bool gm_checkpoint_begin(GmCheckpoint *c, const GmCheckpointed *of, const GmOpti
         if (c->asked) gm_checkpoint_write(c, of, o);
         return true;
     }
+    remove_part(c->path);
     double *last = gm_alloc((size_t)(of->draws->chains * of->draws->n_columns), sizeof *last),
            *last_early = gm_alloc(of->early ? (size_t)(of->early->chains * of->early->n_columns) : 1, sizeof *last);
     uint64_t *sum = sums_of(of->draws), *sum_early = sums_of(of->early);
@@ -257,9 +267,10 @@ bool gm_checkpoint_begin(GmCheckpoint *c, const GmCheckpointed *of, const GmOpti
     if (!good) gm_error("--resume: %s cannot be read any more", c->path);
     of->run->sweep = c->sweeps;
     const bool begun = c->sweeps > 0 && c->sweeps >= o->warmup;
+    // NAME.nc has the draws of warm-up before the others
+    if (good && of->early) good = gm_draws_resume(of->early, of->run, of->selected, of->restarts, c->early, last_early, sum_early);
     good =
         good && (begun ? gm_draws_resume(of->draws, of->run, of->selected, of->restarts, c->kept, last, sum) : gm_draws_settle(of->draws));
-    if (good && of->early) good = gm_draws_resume(of->early, of->run, of->selected, of->restarts, c->early, last_early, sum_early);
     const double now = gm_seconds();
     of->draws->begun = now - c->seconds[0] - c->seconds[1];
     of->draws->sampling = begun ? now - c->seconds[1] : of->draws->begun;

@@ -175,7 +175,9 @@ void gm_device_predictions(FILE *to, const GmModel *model, const GmOptions *o, c
 {
     if (!model->cost) return;
     const GmOutlook x = predict(model, o, data, 0);
-    fprintf(to, "predicted: %.3g us a sweep on the CPU, %.3g on a GPU\n", 1e6 * x.cpu, 1e6 * x.gpu);
+    const bool gpu = x.gpu < x.cpu;
+    fprintf(to, "predicted: %.3g us a sweep on the CPU, %.3g on a GPU (the %s would take about %.4g times as long)\n", 1e6 * x.cpu,
+            1e6 * x.gpu, gpu ? "CPU" : "GPU", rounded(gpu ? x.cpu / x.gpu : x.gpu / x.cpu));
 }
 
 // ---- measurements ----

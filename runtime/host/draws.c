@@ -541,7 +541,7 @@ bool gm_draws_open(GmDraws *d, const GmModel *model, const GmMemory *m, const Gm
     const bool csv = o->output && o->format != GM_FORMAT_NETCDF, netcdf = o->output && o->format != GM_FORMAT_CSV;
     d->block = block_of(d);
     const long on_their_way = csv ? gm_writer_held(d->n_columns, d->capacity) : 1, block = netcdf ? 2 * d->block : 1;
-    const bool all = d->summary || o->n_new_inputs || (netcdf && (o->resume || o->append));
+    const bool all = d->summary || o->n_new_inputs;
     d->held = all || block > d->capacity ? d->capacity : on_their_way > block ? on_their_way : block;
     size_t rows, count;
     if (__builtin_mul_overflow((size_t)d->chains, (size_t)d->held, &rows) || __builtin_mul_overflow(rows, (size_t)d->n_columns, &count))
@@ -731,55 +731,84 @@ static uint64_t mix_row(uint64_t sum, const char *text)
     return sum;
 }
 
-// Rows of a chain, from the file of an earlier run into that of this one and, where they stay there, into memory.
-static bool take_rows(GmDraws *d, int c, long kept, const double *last, uint64_t wanted)
-{
-    uint64_t sum = 0;
-    char *part = gm_format("%s.part", d->final[c]);
-    const char *path = access(part, R_OK) == 0 ? part : d->final[c];
+typedef struct EarlierRows {  // of a chain, from the file of an earlier run
+    char *part;
+    const char *path;
     GmLines from;
-    bool named = false, good = gm_lines_open(&from, path);
-    for (long at = 0; good && at < kept; at++) {
-        const char *text = next_row(&from, &named);
-        if (!text || (at + 1 == kept && !from.ended)) {
-            gm_error("%s: it has %ld draws, and %ld are needed to go on", path, at, kept);
-            good = false;
-            break;
-        }
-        if (at + 1 == kept && !is_row(text, last, d->n_columns, d->options->digits)) {
-            gm_error("%s: draw %ld is not that of the checkpoint: the file is of another run", path, kept);
-            good = false;
-        }
-        sum = mix_row(sum, text);
-        if (good && at + 1 == kept && sum != wanted) {
-            gm_error("%s: its draws are not those that the run has written: the file was changed", path);
-            good = false;
-        }
-        if (fputs(text, d->file[c]) < 0 || fputc('\n', d->file[c]) < 0) good = false;
-        double *row = d->memory + (size_t)(c * d->held + at % d->held) * (size_t)d->n_columns;
-        for (long k = 0; k < d->n_columns && (d->n_divergent > 0 || kept - at <= d->held); k++) {
-            char *end;
-            row[k] = strtod(text, &end);
-            text = *end == ',' ? end + 1 : end;
-        }
-        if (good) count_row(d, c, at, row);
+    bool named;
+    uint64_t sum;
+} EarlierRows;
+
+static bool open_earlier(EarlierRows *e, const GmDraws *d, int c)
+{
+    *e = (EarlierRows){.part = gm_format("%s.part", d->final[c])};
+    e->path = access(e->part, R_OK) == 0 ? e->part : d->final[c];
+    return gm_lines_open(&e->from, e->path);
+}
+
+static void close_earlier(EarlierRows *e)
+{
+    if (e->from.file) gm_lines_close(&e->from);
+    free(e->part);
+}
+
+// Row `at` into the file of this run and, where it stays there or goes on from there, into memory. false after a message, if it is the last
+// one and not as it was written.
+static bool take_earlier(EarlierRows *e, GmDraws *d, int c, long at, long kept, const double *last, uint64_t wanted)
+{
+    const char *text = next_row(&e->from, &e->named);
+    if (!text || (at + 1 == kept && !e->from.ended)) {
+        gm_error("%s: it has %ld draws, and %ld are needed to go on", e->path, at, kept);
+        return false;
     }
-    if (from.file) gm_lines_close(&from);
-    if (good && (fflush(d->file[c]) != 0 || fsync(fileno(d->file[c])) != 0)) {
+    e->sum = mix_row(e->sum, text);
+    if (at + 1 == kept && !is_row(text, last, d->n_columns, d->options->digits)) {
+        gm_error("%s: draw %ld is not that of the checkpoint: the file is of another run", e->path, kept);
+        return false;
+    }
+    if (at + 1 == kept && e->sum != wanted) {
+        gm_error("%s: its draws are not those that the run has written: the file was changed", e->path);
+        return false;
+    }
+    const bool written = fputs(text, d->file[c]) >= 0 && fputc('\n', d->file[c]) >= 0;
+    double *row = d->memory + (size_t)(c * d->held + at % d->held) * (size_t)d->n_columns;
+    for (long k = 0; k < d->n_columns && (d->n_divergent > 0 || d->netcdf || kept - at <= d->held); k++) {
+        char *end;
+        row[k] = strtod(text, &end);
+        text = *end == ',' ? end + 1 : end;
+    }
+    count_row(d, c, at, row);
+    return written;
+}
+
+// All of them, of all chains at a time: NAME.nc takes blocks of draws, and memory may have room for two.
+static bool take_rows(GmDraws *d, long kept, const double *last, const uint64_t *wanted)
+{
+    EarlierRows *e = gm_alloc((size_t)d->chains, sizeof *e);
+    bool good = true;
+    for (int c = 0; c < d->chains && good; c++) good = open_earlier(&e[c], d, c);
+    for (long at = 0; at < kept && good; at++) {
+        for (int c = 0; c < d->chains && good; c++)
+            good = take_earlier(&e[c], d, c, at, kept, last + (size_t)c * (size_t)d->n_columns, wanted[c]);
+        if (!good || !d->netcdf || (at + 1) % d->block != 0) continue;
+        d->kept = at + 1;
+        good = d->pass_on(d->netcdf, false);
+    }
+    for (int c = 0; c < d->chains; c++) {
+        close_earlier(&e[c]);
+        if (!good || (fflush(d->file[c]) == 0 && fsync(fileno(d->file[c])) == 0)) continue;
         gm_error("%s: cannot be written: %s", d->final[c], strerror(errno));
         good = false;
     }
-    free(part);
+    free(e);
     return good;
 }
 
 bool gm_draws_resume(GmDraws *d, const GmRun *run, const GmTrials *selected, const GmRestarts *restarts, long kept, const double *last,
                      const uint64_t *sum)
 {
-    for (int c = 0; c < d->chains && d->file; c++) {
-        gm_draws_begin(d, run, selected, restarts, c);
-        if (kept > 0 && !take_rows(d, c, kept, last + (size_t)c * (size_t)d->n_columns, sum[c])) return false;
-    }
+    for (int c = 0; c < d->chains && d->file; c++) gm_draws_begin(d, run, selected, restarts, c);
+    if (d->file && kept > 0 && !take_rows(d, kept, last, sum)) return false;
     for (int c = 0; c < d->chains; c++) d->stored[c] = kept;
     d->kept = kept;
     if (d->writer) gm_writer_begin(d->writer, kept, sum);

@@ -100,6 +100,7 @@ struct GmDraws {
     char **final;              // its path, for messages
     GmWriter *writer;          // or NULL without -o
     GmNetcdfRun *netcdf;       // or NULL
+    bool (*pass_on)(struct GmNetcdfRun *, bool all);  // gm_netcdf_take, with a file: of draws of an earlier run
     char *settings, **notes;   // what the head of a CSV file says, and by chain what follows it; NULL: no NAME.nc is asked for
     bool of_warmup;            // of --save-warmup
     long block;                // draws of a chain that go into NAME.nc together

@@ -2,9 +2,31 @@
 #include "../backends/nonzeros.h"
 #include "../backends/sparse.h"
 #include "device_auto.h"
+#include "device_inside.h"
+#include "fields.h"
 #include "fit_inside.h"
 
 #include <stdlib.h>
+
+static const char *size_text(char to[32], double bytes)
+{
+    if (bytes >= 1e6) return gm_device_size_text(to, bytes);
+    snprintf(to, 32, bytes < 1e3 ? "%.0f bytes" : "%.3g kB", bytes < 1e3 ? bytes : bytes / 1e3);
+    return to;
+}
+
+// What a sweep reads and writes lies here: the data once, and for each chain its unknowns and what is computed of them.
+static void profile_device(FILE *to, const GmFit *f)
+{
+    double data = 0, chain = 0;
+    for (int k = 0; k < f->model->n_data; k++)
+        data += (double)gm_shape_size(&f->data.shape[k]) * (double)gm_element_size(&f->model->data[k]);
+    for (int k = 0; k < f->model->n_state; k++)
+        chain += (double)gm_shape_size(&f->memory.shape[k]) * (double)gm_element_size(&f->model->state[k]);
+    char of_data[32], of_chain[32];
+    fprintf(to, "device: %s; data: %s; each of %d chain%s: %s\n", f->device ? f->device->name : "CPU", size_text(of_data, data),
+            f->options.chains, f->options.chains > 1 ? "s" : "", size_text(of_chain, chain));
+}
 
 static void profile_print(FILE *to, const GmFit *f)
 {
@@ -22,7 +44,7 @@ static void profile_print(FILE *to, const GmFit *f)
         if (gm_sparse_route(k)) fprintf(to, "%s\n", gm_sparse_route(k));
     double total = 0;
     for (int k = 0; k < f->model->n_updates; k++) total += f->update_seconds[k];
-    fprintf(to, "%-40s %12s %6s\n", "step", "us a sweep", "%");
+    fprintf(to, "%-40s %12s %6s\n", "update", "us a sweep", "%");
     for (int k = 0; k < f->model->n_updates; k++)
         fprintf(to, "%-40s %12.2f %6.1f\n", f->model->update_name(k), 1e6 * f->update_seconds[k] / (double)f->sweeps,
                 100 * f->update_seconds[k] / (total > 0 ? total : 1));
@@ -109,6 +131,7 @@ int gm_fit_finish(GmFit *f, int status)
     if (f->options.summary && f->draws.kept > 0) gm_together_note(notes, &f->run, "");
     if (f->options.summary && f->draws.kept > 0) gm_metrics_print(notes, f->run.metrics, f->run.selected);
     if (f->options.summary && f->draws.kept > 0) gm_restarts_print(notes, f->restarts);
+    if (f->options.profile && f->sweeps > 0) profile_device(notes, f);
     if (f->device && f->device->profile && f->sweeps > 0) gm_device_profile_print(f->device, notes, f->sweeps);
     else if (f->update_seconds && f->sweeps > 0) profile_print(notes, f);
     if (f->options.profile && f->sweeps > 0) gm_device_predictions(notes, f->model, &f->options, &f->data);

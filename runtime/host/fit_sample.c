@@ -107,7 +107,8 @@ static int wants_to_end(GmFit *f, long total, bool *enough)
 
 bool gm_fit_begin_netcdf(GmFit *f)
 {
-    f->draws.netcdf = gm_netcdf_begin(&f->draws, f->early_kept ? &f->early : NULL);
+    f->early.netcdf = f->draws.netcdf = gm_netcdf_begin(&f->draws, f->early_kept ? &f->early : NULL);
+    f->early.pass_on = f->draws.pass_on = gm_netcdf_take;
     return f->draws.netcdf != NULL;
 }
 

@@ -283,6 +283,26 @@ small, large = memory(3000), memory(60000)
 check(large - small < 12, "60000 draws take no more memory than 3000: %.0f and %.0f MB" % (large, small))   # all of them are 32 MB
 check(az.from_netcdf("large.nc").posterior.sizes["draw"] == 60000, "and are there")
 
+
+def gone_on(name, first, *more):
+    """MB of a run that goes on after so many draws, with a file that has those, too."""
+    both = [radon, "names.csv", *[b for b in blocks if b != "--overwrite"], "--format", "both", "-o", name, *more]
+    subprocess.run([*both, "--samples", str(first), "--checkpoint"], check=True)
+    run = subprocess.Popen([*both, "--samples", str(first + 100), "--resume"])
+    pid, status, used = os.wait4(run.pid, 0)
+    file, table = az.from_netcdf(name + ".nc"), by_chain(name)
+    check(status == 0 and all(np.array_equal(file.posterior[v].values, table[v]) for v in ("mu", "tau", "c")),
+          "a run that goes on after %d draws has them all" % first, *more)
+    if more:
+        early = by_chain(name + "_warmup")
+        check(all(np.array_equal(file.warmup_posterior[v].values, early[v]) for v in ("mu", "tau", "c")), "those of warm-up, too")
+    return used.ru_maxrss / 1024
+
+
+small, large = gone_on("on_small", 3000), gone_on("on_large", 60000)
+check(large - small < 12, "to go on after 60000 draws takes no more memory than after 3000: %.0f and %.0f MB" % (large, small))
+gone_on("on_early", 1500, "--save-warmup")
+
 # A run that ends early, one that is killed, and what is refused.
 long = ["--seed", "1", "--no-summary", "--samples", "200000", "--thin", "100", "--warmup", "10", "--chains", "2", "--refresh", "1000"]
 with subprocess.Popen([funnel, *long, "-o", "ended.nc"], stderr=subprocess.PIPE) as run:

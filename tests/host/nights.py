@@ -168,6 +168,10 @@ for name, args in (("gibbs", ["--params", "all"]), ("nuts", []), ("nuts", ["--sa
     check(work(out) == work(out + "_whole"), "what it has done, too:", work(out), work(out + "_whole"))
     if "--thin" in args: check(same(out + "_warmup", out + "_whole_warmup"), "its sweeps of warm-up, too")
 
+write("nuts_night.checkpoint.part", "of a run that was killed while it wrote its last checkpoint")
+status, text = ended("nuts", "nuts_night", "--resume", "--checkpoint", "--samples", str(MANY // 4))
+check(status == 0 and not os.path.exists("nuts_night.checkpoint.part"), "all draws are there, nothing half written stays:", status, text)
+
 kills = 0
 ended("gibbs", "twenty_whole", "--samples", "1500", "--warmup", "500", "--params", "all")
 for n in range(20):
@@ -200,7 +204,7 @@ summaries = [subprocess.run(["./nuts", table, "-q", "--seed", "1", "--chains", "
                           ["--samples", "900", "--resume", "-o", "tables"])]
 check(summaries[0] == summaries[2] != summaries[1], "the summary of a run that has gone on is that of one that was never interrupted")
 p = begun("nuts", "both", "--samples", "100000000", "--checkpoint=0")
-while not os.path.exists("both_2.csv.part"): time.sleep(0.01)
+while not (os.path.exists("both_2.csv.part") and os.path.exists("both.checkpoint")): time.sleep(0.01)
 status, text = ended("nuts", "both", "--samples", "100000000", "--resume")
 check(status == 2 and "another run writes it" in text, "two runs at a time:", status, text)
 for more in ([], ["--checkpoint"]):
