@@ -143,7 +143,7 @@ static const struct Meaning {
     {{"times_log"}, "times_log(n, l) is n*l, and 0 if n or l is, since 0*log(0) counts as 0."},
     {{"GM_PI"}, "GM_PI is pi."},
     {{"HALF_LOG_2PI"}, "HALF_LOG_2PI is log(2*pi)/2."},
-    {{"CHECKING"}, "CHECKING: in runs by --check, which compare each update with the joint density."},
+    {{"CHECKING"}, "CHECKING: in sweeps, by --check or after the draws, that compare updates with the joint density."},
     {{"RATIO"},
      "RATIO(a, ...) adds a + ... to a sum of the update, to which draws add log q(new) - log q(old) of their law q; --check compares "
      "it with the rise of the log joint density."},

@@ -128,10 +128,10 @@ KERNEL_TEAM(draw_scale_tau) {
 }
 
 // A group move (Liu and Sabatti 2000) by scale_tau: its law, moved joint density * Jacobian * Haar measure, keeps the posterior
-//   times_log(n, l) is n*l, and 0 if n or l is, since 0*log(0) counts as 0. CHECKING: in runs by --check, which compare each update with
-//   the joint density. RATIO(a, ...) adds a + ... to a sum of the update, to which draws add log q(new) - log q(old) of their law q;
-//   --check compares it with the rise of the log joint density. A group move begins at the identity, by `before_` kernels of the tables;
-//   then a + ... is -log(Jacobian * measure).
+//   times_log(n, l) is n*l, and 0 if n or l is, since 0*log(0) counts as 0. CHECKING: in sweeps, by --check or after the draws, that
+//   compare updates with the joint density. RATIO(a, ...) adds a + ... to a sum of the update, to which draws add log q(new) - log q(old)
+//   of their law q; --check compares it with the rise of the log joint density. A group move begins at the identity, by `before_` kernels
+//   of the tables; then a + ... is -log(Jacobian * measure).
 KERNEL_TEAM(move_tau) {
     ONE_LANE *s->tau = *s->tau * *s->scale_tau;  // ONE_LANE: by one, while the others wait
     ALONG (j, d->J) s->theta[j] = *s->mu + *s->scale_tau * (s->theta[j] - *s->mu);

@@ -250,7 +250,7 @@ KERNEL_TEAM(log_joint) {
     lp += -0.02 * square(*s->alpha) - (log(5.0) + log(2 * GM_PI) / 2);  // GM_PI is pi
     // beta[j] ~ normal(0, 5/2)
     SUM_ALONG (j, d->p, &lp) lp += -0.08 * square(s->beta[j]) - (log(2.5) + HALF_LOG_2PI);  // HALF_LOG_2PI is log(2*pi)/2
-    if (CHECKING) {  // CHECKING: in runs by --check, which compare each update with the joint density
+    if (CHECKING) {  // CHECKING: in sweeps, by --check or after the draws, that compare updates with the joint density
         // z_y[i] ~ normal(alpha + sum(j in 1:p, beta[j]*X[i, j]), 1), by albert_chib
         SUM_ALONG (i, d->N, &lp) {
             const wide sum_beta_X = s->X_beta[i];

@@ -95,10 +95,10 @@ KERNEL_TEAM(draw_scale_b) {
 }
 
 // A group move (Liu and Sabatti 2000) by scale_b: its law, moved joint density * Jacobian * Haar measure, keeps the posterior
-//   times_log(n, l) is n*l, and 0 if n or l is, since 0*log(0) counts as 0. CHECKING: in runs by --check, which compare each update with
-//   the joint density. RATIO(a, ...) adds a + ... to a sum of the update, to which draws add log q(new) - log q(old) of their law q;
-//   --check compares it with the rise of the log joint density. A group move begins at the identity, by `before_` kernels of the tables;
-//   then a + ... is -log(Jacobian * measure).
+//   times_log(n, l) is n*l, and 0 if n or l is, since 0*log(0) counts as 0. CHECKING: in sweeps, by --check or after the draws, that
+//   compare updates with the joint density. RATIO(a, ...) adds a + ... to a sum of the update, to which draws add log q(new) - log q(old)
+//   of their law q; --check compares it with the rise of the log joint density. A group move begins at the identity, by `before_` kernels
+//   of the tables; then a + ... is -log(Jacobian * measure).
 KERNEL_TEAM(move_b) {
     ONE_LANE *s->b = *s->b / *s->scale_b;  // ONE_LANE: by one, while the others wait
     ALONG (i, d->N) s->theta[i] = *s->scale_b * s->theta[i];
