@@ -103,6 +103,47 @@ static bool add_exponentials(Lower *p, const Conditional *c, const Part *q, cons
     return true;
 }
 
+// total = sum of the coefficient over the part's loops, once; trials add total * value.
+static void add_once(Lower *p, const Part *q, Var *total, Expr *coefficient, DensityPiece piece, DensityPiece ***last)
+{
+    put_let(p, NULL, total, ex_num(0), "wide")->let.grows = true;
+    Node *n = enter_part(p, &q->loops);
+    put_assign(p, ASSIGN_ADD, place_local(total), coefficient);
+    leave(p, n);
+    piece.once = total;
+    add_piece(p, last, piece);
+}
+
+enum { MOST_POWER = 4 };
+
+// k where the statistic is u^k, else 0.
+static int power_of_u(const Conditional *c, const Expr *stat)
+{
+    if (stat == c->u) return 1;
+    const bool power = stat->kind == EX_POW && stat->args[0] == c->u && stat->number == floor(stat->number);
+    return power && stat->number > 0 && stat->number <= MOST_POWER ? (int)stat->number : 0;
+}
+
+// The coefficients of (u - u0)^k, u0 the current value, of those of u^k. What is compared with u may be far from zero: a square of it has
+// few digits left, and is not made. false: there is no square, or u0 is not what the walk begins from.
+static bool around_current(const Conditional *c, const Statistics *s, Expr *of[MOST_POWER + 1])
+{
+    const VarKind kind = c->var->kind;
+    bool square = false;
+    for (int k = 0; k <= MOST_POWER; k++) of[k] = ex_num(0);
+    if (c->var->discrete || (kind != VAR_PARAMETER && kind != VAR_LATENT && kind != VAR_PART && kind != VAR_DATA)) return false;
+    for (int i = 0; i < s->n; i++) {
+        const int k = power_of_u(c, s->item[i].statistic);
+        double times = 1;  // k over j
+        square |= k > 1;
+        for (int j = k; j > 0; j--) {
+            of[j] = ex_add2(of[j], ex_mul(3, (Expr *[]){ex_num(times), s->item[i].coefficient, ex_pow(c->current, k - j)}));
+            times = times * j / (k - j + 1);
+        }
+    }
+    return square;
+}
+
 // The log density of the element as a function of x: what does not depend on u is left out, unless all is wanted; sums whose terms are a
 // statistic of u times something free of u are made once, before the values are tried. walks: some of all values are tried; tried: by all
 // lanes of a team, so that what no trial changes of a row is an array.
@@ -127,21 +168,24 @@ DensityPiece *prepare_density(Lower *p, const Conditional *c, bool all, bool wal
         }
         Expr *rest = undivided(p, c, q);
         Statistics s = statistics(p->g->arena, ex_sub(q->value, rest), c->u);
+        Expr *of[MOST_POWER + 1];
+        const bool around = walks && around_current(c, &s, of);
+        for (int k = 1; k <= MOST_POWER && around; k++)
+            if (!ex_is_num(of[k], 0))
+                add_once(p, q, local_new(p->g->arena, intern(words(p, "a%d", ++sums))), of[k],
+                         (DensityPiece){.value = ex_pow(ex_sub(c->u, c->current), k)}, &last_once);
         for (int i = 0; i < s.n; i++) {
             Expr *stat = s.item[i].statistic;
+            if (around && power_of_u(c, stat)) continue;
             Var *total = local_new(p->g->arena, intern(words(p, "a%d", sums + 1)));
             const bool common = is_common(q, c, stat);
             const bool made = common || (walks && add_exponentials(p, c, q, &s.item[i], total, &last_once));
             sums += made;
             if (!made) rest = ex_add2(rest, ex_mul2(s.item[i].coefficient, stat));
             if (!common) continue;
-            put_let(p, NULL, total, ex_num(0), "wide")->let.grows = true;
-            Node *n = enter_part(p, &q->loops);
-            put_assign(p, ASSIGN_ADD, place_local(total), s.item[i].coefficient);
-            leave(p, n);
             const bool finite =
                 stat == c->u || (stat->kind == EX_POW && stat->args[0] == c->u && stat->number > 0 && stat->number == floor(stat->number));
-            add_piece(p, &last_once, (DensityPiece){.value = stat, .once = total, .guarded = !finite});
+            add_once(p, q, total, s.item[i].coefficient, (DensityPiece){.value = stat, .guarded = !finite}, &last_once);
         }
         if (!ex_is_num(rest, 0))
             add_piece(p, &last, (DensityPiece){.loops = q->loops, .value = tried ? without_rest(p, c, &q->loops, rest) : rest});

@@ -128,7 +128,7 @@ int gm_check_updates(const GmModel *model, GmRun *run, const GmData *d, const Gm
 
 typedef enum GmChecked { GM_IS_RIGHT, GM_IS_WRONG, GM_IS_NOT_ASKED } GmChecked;
 
-// When the draws are made: one sweep more, in which each update's change of the log density is compared with its law's. Wrong, after a
+// When the draws are made: 1 to 20 sweeps more, in which each update's change of the log density is compared with its law's. Wrong, after a
 // message: they differ by more than 0.1 and what rounding explains. Not asked: so many seconds did not suffice. The state is another one
 // then.
 GmChecked gm_check_after(const GmModel *model, GmRun *run, const GmMemory *m, double seconds);

@@ -1,8 +1,8 @@
 # far_and_near.py PROGRAM C NAMES: runs PROGRAM on data near zero and on the same data plus C, with one seed, and compares the means of all
-# quantities but NAMES, whose values begin at 0 and at C. Data are whole multiples of 2^-12, so that adding C rounds nothing.
+# quantities but NAMES, which begin at 0 and at C. Data are whole multiples of 2^-12: adding C rounds nothing.
 #
 # The chains are those of one posterior, with rounding apart. Means that differ by 0.3 sd are called different. These runs have 500
-# effective draws or more, so that chains that rounding sets apart do so less than once in 10^5 comparisons.
+# effective draws or more: where rounding sets chains apart, that happens less than once in 10^5 comparisons.
 import csv
 import json
 import math
