@@ -542,6 +542,9 @@ StmtList stmt_not_one(Parse *p, Span at, Ast *e)
     const char *hint = e->kind == AST_CALL ? foreign_statement(e->name) : NULL;
     if (hint) diag_help(m, "%s", hint);
     else if (arrow) diag_help(m, "`%.*s = ...;`", e->kid[0]->span.to - e->kid[0]->span.from, p->source->text + e->kid[0]->span.from);
+    else if (e->kind == AST_NAME)
+        diag_help(m, "`%s ~ distribution(...);` or `%s = expression;`; `real %s;` declares an unknown, flat without a `~`", e->name,
+                  e->name, e->name);
     else diag_help(m, "a statement is `x ~ distribution(...);` or `name = expression;`");
     return (StmtList){0};
 }

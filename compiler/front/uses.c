@@ -77,6 +77,21 @@ static const char *nearest_of_all(const Resolve *r, const char *name)
     return near.best;
 }
 
+static bool is_index_in(const Stmt *s, const char *name)
+{
+    for (; s; s = s->next)
+        if ((s->kind == STMT_FOR && s->index->name == name) || is_index_in(s->body, name)) return true;
+    return false;
+}
+
+// Of some loop of the model.
+static bool is_index_elsewhere(const Resolve *r, const char *name)
+{
+    for (const Block *b = r->m ? r->m->blocks : NULL; b; b = b->next)
+        if (is_index_in(b->body, name)) return true;
+    return false;
+}
+
 void resolve_undefined(Resolve *r, Ast *e)
 {
     Decl *d = map_get(&r->lost, e->name);
@@ -95,6 +110,8 @@ void resolve_undefined(Resolve *r, Ast *e)
         Decl *same = near.best ? resolve_lookup(r, near.best) : NULL;
         const FunctionDecl *f = r->function;
         if (f) diag_help(m, "a function knows its arguments alone: %s", signature(r->a, f->name, f->params, f->nparams));
+        else if (is_index_elsewhere(r, e->name))
+            diag_help(m, "`%s` is an index, known in the statements of its loop alone: a size is the same in all iterations", e->name);
         else if (e->name == intern("pi") || e->name == intern("e")) diag_help(m, "the constant is written %s()", e->name);
         else if (same) diag_help(m, "`%s` is defined on line %d", near.best, span_line(same->span));
         else if (function_exists(e->name)) diag_help(m, "`%s` is a function: its arguments follow in parentheses", e->name);
