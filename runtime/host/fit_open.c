@@ -25,6 +25,13 @@ static bool open_data(GmFit *f)
 // Is the CPU no answer?
 static bool gpu_asked(const GmOptions *o) { return o->device == GM_ON_GPU || (o->precision_given && o->precision != GM_DOUBLE); }
 
+// Data and latents in single precision have seven digits, which data far from zero and near to each other lose by being stored.
+static bool is_too_far_for(const GmFit *f, const char *lead)
+{
+    return f->options.precision != GM_DOUBLE &&
+           gm_data_tell_far(&f->data, f->model, lead, ", as single precision stores seven (--precision double stores sixteen)");
+}
+
 GmExit gm_fit_choose_device(GmFit *f)
 {
     GmOptions *o = &f->options;
@@ -41,12 +48,14 @@ GmExit gm_fit_choose_device(GmFit *f)
         if (asked) gm_error("--%s: %s", o->device == GM_ON_GPU ? "device gpu" : "precision", f->model->cpu_only);
         return asked ? GM_EXIT_DEVICE : GM_EXIT_OK;
     }
+    if (asked && is_too_far_for(f, o->device == GM_ON_GPU ? "--device gpu: " : "--precision: ")) return GM_EXIT_USAGE;
     char why[1000], line[1100] = "";
     GmExit status;
     if (!asked && gm_device_auto(f->model, &f->data, &f->memory, o, o->map ? NULL : &f->draws, &f->run, line, sizeof line) == GM_ON_CPU) {
         if (*line) gm_note("%s", line);
         return GM_EXIT_OK;
     }
+    if (!asked && is_too_far_for(f, "on the CPU: ")) return GM_EXIT_OK;
     f->turns = f->run;
     f->turns.chains = 1;
     f->device = gm_device_open(f->model, &f->data, &f->memory, o, o->map ? NULL : &f->draws, o->map ? &f->turns : &f->run, &status, why,
