@@ -304,6 +304,8 @@ def main():
             return name, key, measure(program, where, data, method, int(seed), o.timeout if method != "nuts" else o.nuts_timeout)
         except (RuntimeError, TimeoutError) as e:
             return name, "failed", {"failed": str(e)}
+        except KeyError:                    # a run that its units need is not kept
+            return None
 
     def keep(results):
         for done in concurrent.futures.as_completed(results):
