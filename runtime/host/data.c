@@ -730,9 +730,8 @@ static bool moments_of(const double *x, long n, long step, long most, double *me
     return *sd > 0;
 }
 
-bool gm_data_tell_far(const GmData *d, const GmModel *m, const char *lead, const char *rest)
+bool gm_data_tell_far(const GmData *d, const GmModel *m, double far, const char *lead, const char *rest)
 {
-    static const double FAR = 1e6;
     bool any = false;
     for (int f = 0; f < m->n_data; f++) {
         const GmShape *s = &d->shape[f];
@@ -743,7 +742,7 @@ bool gm_data_tell_far(const GmData *d, const GmModel *m, const char *lead, const
         for (long j = 0; j < looked; j++) {
             double mean, sd;
             const double *column = (const double *)v->elements + j;
-            if (!moments_of(column, rows, columns, 1000000 / looked, &mean, &sd) || fabs(mean) < FAR * sd) continue;
+            if (!moments_of(column, rows, columns, 1000000 / looked, &mean, &sd) || fabs(mean) < far * sd) continue;
             gm_error("%svalues of %s are near %.4g, with a standard deviation of %.3g, and sums of squares of such numbers have few digits "
                      "left%s: subtract a constant from %s, as %.4g",
                      lead, m->data[f].name, mean, sd, rest, m->data[f].name, mean);

@@ -76,7 +76,7 @@ void gm_fit_explain_large(const GmFit *f)
 static void explain_place(const GmFit *f, int chain, bool first)
 {
     gm_fit_explain_large(f);
-    gm_data_tell_far(&f->data, f->model, "  ", "");
+    gm_data_tell_far(&f->data, f->model, GM_DATA_FAR, "  ", "");
     char *zero = f->device ? NULL : gm_singular_matrix(f->model, &f->memory, chain);
     if (!zero && !f->device) zero = gm_zero_factor(f->model, &f->memory, &f->data, chain);
     if (!zero && !f->device && first) zero = gm_infinite_log_lik(f->model, &f->memory, &f->data, &f->run, chain);

@@ -203,9 +203,11 @@ bool gm_counts_rows(const GmModel *m, int f);
 bool gm_gives_rows(const GmModel *m, const bool *given, int lengths);
 void gm_data_close(GmData *d, const GmModel *m);
 
-// Names data that are far from zero and near to each other: sums of squares of numbers whose mean is a million standard deviations keep
-// eight digits less than the data, those of 10^8 none. A line begins with `lead`, and `rest` says what follows from it.
-bool gm_data_tell_far(const GmData *d, const GmModel *m, const char *lead, const char *rest);
+// Names data that are far from zero and near to each other, by their mean: `far` standard deviations or more. Sums of squares of numbers at
+// a million keep four digits of what differs, at 10^8 none. A line begins with `lead`, and `rest` says what follows. Whether there are any.
+bool gm_data_tell_far(const GmData *d, const GmModel *m, double far, const char *lead, const char *rest);
+#define GM_DATA_FAR      1e6
+#define GM_DATA_VERY_FAR 1e7
 // JSON to fill in: each name that the files have to give, with its declaration in place of a value.
 void gm_data_template(FILE *to, const GmModel *m);
 
