@@ -29,7 +29,8 @@ static bool gpu_asked(const GmOptions *o) { return o->device == GM_ON_GPU || (o-
 static bool is_too_far_for(const GmFit *f, const char *lead)
 {
     return f->options.precision != GM_DOUBLE &&
-           gm_data_tell_far(&f->data, f->model, GM_DATA_FAR, lead, ", as single precision stores seven (--precision double stores sixteen)");
+           gm_data_tell_far(&f->data, f->model, GM_DATA_FAR, lead,
+                            ", as single precision stores seven (--precision double stores sixteen)");
 }
 
 GmExit gm_fit_choose_device(GmFit *f)
@@ -232,7 +233,8 @@ void gm_fit_announce(const GmFit *f)
                 o->chains > 1 ? "s" : "", (unsigned long long)o->seed);
     else if (!o->map && !o->forward) {
         gm_note("%s: %d chain%s, seed %llu", model->name, o->chains, o->chains > 1 ? "s" : "", (unsigned long long)o->seed);
-        gm_data_tell_far(&f->data, model, GM_DATA_VERY_FAR, "Warning: ", ", and where a scale of effects is near zero some draws may be wrong");
+        gm_data_tell_far(&f->data, model, GM_DATA_VERY_FAR, "Warning: ",
+                         ", and where a scale of effects is near zero some draws may be wrong");
     }
 }
 
