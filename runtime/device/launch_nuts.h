@@ -73,7 +73,7 @@ GM_HOST_ONLY int gm_nuts_next(GmRun *run, const GmHmc *of, int chain, int answer
         const double says[] = {m->accept_stat, m->stepsize, m->treedepth, m->n_leapfrog, m->divergent, m->energy};
         memcpy(gm_array(s, of->diagnostics), says, sizeof says);
     }
-    GmSelected *const c = more ? NULL : gm_selected(run, of->selection, chain);
+    GmSelected *const c = more || run->checking ? NULL : gm_selected(run, of->selection, chain);
     if (c)
         gm_selected_moved(c, m->evaluations, m->divergent, m->failed != 0, m->energy,
                           m->linear && m->linear->used ? m->evaluations * metric_work(m->linear) : 0);

@@ -178,16 +178,17 @@ check(mine == open("draws_new.csv").read(), "new data are coded by the levels of
 refused("a level that the run does not have", 'county[1] = "Nowhere" is none of the 7 levels of the run', predicts, "names.csv",
         "--new", write("bad.csv", table(("county", "x", "y"), [("Nowhere", 0, 0)])))
 refused("names for what were numbers", "was given by number in the run", predicts, "codes.csv", "J=7", "--new", "new.csv")
+Y = (0.1, 0.9, -0.4, 0.3)           # equal ones would leave a residual of rounding
 days = ["2024-02-28", "2024-03-01", "1999-12-31", "2100-03-01"]
-write("d.csv", table(("county", "x", "y"), [(1, d, 0.1) for d in days]))
-write("e.csv", table(("county", "x", "y"), [(1, n, 0.1) for n in (-1, 1, -8826, 27759)]))
+write("d.csv", table(("county", "x", "y"), [(1, d, y) for d, y in zip(days, Y)]))
+write("e.csv", table(("county", "x", "y"), [(1, n, y) for n, y in zip((-1, 1, -8826, 27759), Y)]))
 same("dates", radon, ["d.csv", "--dates", "2024-02-29"], ["e.csv"])
 refused("a date without --dates", "`2024-02-28` is a date: --dates DAY reads dates as numbers", radon, "d.csv")
 
 # A time of day is a part of a day, of any of its forms; what it is not is refused, and so are truth values and names where none are read.
 head, when = "county,x,y", ["2024-03-01", "2024-03-01 06:00", "2024-03-02T12:00:00", "2024-02-29T18:00:00.000Z"]
-write("t.csv", table(["county", "x", "y"], [(c, x, 0.5) for c, x in zip("abab", when)]))
-write("u.csv", table(["county", "x", "y"], [(c, x, 0.5) for c, x in zip("abab", (1, 1.25, 2.5, 0.75))]))
+write("t.csv", table(["county", "x", "y"], [(c, x, y) for c, x, y in zip("abab", when, Y)]))
+write("u.csv", table(["county", "x", "y"], [(c, x, y) for c, x, y in zip("abab", (1, 1.25, 2.5, 0.75), Y)]))
 same("times of day", radon, ["t.csv", "--dates", "2024-02-29"], ["u.csv"])
 for text, words in (("2024-03-01 24:00", "has no time of day"), ("2024-03-01T10", "has no time of day"),
                     ("2024-03-01 10:61", "has no time of day"),
