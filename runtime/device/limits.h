@@ -13,6 +13,10 @@ enum {
     WEIGHED_AT_ONCE = 16,    // weights of a discrete unknown that one lane keeps in an array
     NUTS_HEADER_ROOM = 256,  // doubles that a block of NUTS keeps by itself, at most,
     NUTS_VECTORS_ROOM = 48,  // and for each of its coordinates (nuts.h)
+    // NUTS is selected with so many hundredths of the effective draws for the same work: if none of its transitions diverged, some, and all
+    GAIN_UNDIVERGED = 130,
+    GAIN_SOME_DIVERGED = 160,
+    GAIN_ALL_DIVERGED = 500,
 };
 
 #endif

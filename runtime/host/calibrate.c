@@ -617,9 +617,9 @@ static int tell(const GmCalibrated *c, const GmModel *model, const GmOptions *o,
     if (dependent) printf("%s\n", dependent);
     int status = bad ? GM_EXIT_UNCALIBRATED : w->failed || !n ? GM_EXIT_FAULT : GM_EXIT_OK;
     if (w->failed) gm_error("calibrate: %ld of %ld simulations gave no draws, and ranks are of the others. %s", w->failed, w->n, w->first);
-    char *told = gm_format("%s%s%s", text, dependent ? " " : "", dependent ? dependent : "");
-    if (o->report && !write_page(o->report, model->name, &r, least, row, n, c->label, level, told)) status = GM_EXIT_FAULT;
-    free(told);
+    char *all = gm_format("%s%s%s", text, dependent ? " " : "", dependent ? dependent : "");
+    if (o->report && !write_page(o->report, model->name, &r, least, row, n, c->label, level, all)) status = GM_EXIT_FAULT;
+    free(all);
     free(dependent);
     qsort(row, (size_t)n, sizeof *row, by_column);
     if (o->ranks && !write_ranks(o->ranks, c, w, row, n)) status = GM_EXIT_FAULT;

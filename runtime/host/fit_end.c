@@ -71,7 +71,9 @@ static bool updates_are_right(GmFit *f)
 {
     const double share = 0.02 * f->sweep_seconds, most = f->options.max_time > 0 ? 0.2 : 120;
     if (f->device || f->options.forward || f->sweeps == f->first || f->draws.kept == 0) return true;
-    const GmChecked answer = gm_check_after(f->model, &f->run, &f->memory, share < 0.02 ? 0.02 : share < most ? share : most);
+    const double seconds = share < 0.02 ? 0.02 : share < most ? share : most;
+    const double a_sweep = f->sweep_seconds / (double)(f->sweeps - f->first);  // that is made for it: a run of few affords none
+    const GmChecked answer = a_sweep < seconds ? gm_check_after(f->model, &f->run, &f->memory, seconds - a_sweep) : GM_IS_NOT_ASKED;
     if (answer == GM_IS_WRONG) gm_data_tell_far(&f->data, f->model, GM_DATA_FAR, "  ", "");
     if (answer == GM_IS_NOT_ASKED) gm_data_tell_far(&f->data, f->model, GM_DATA_FAR, "Warning: ", ", and draws may be wrong");
     return answer != GM_IS_WRONG;

@@ -12,7 +12,7 @@
 // a run than in its trial (2.7 times as many in the median of 31 runs).
 static const struct {
     double share, factor;
-} wanted[] = {{0, 1.3}, {0.003, 1.6}, {0.02, 3}, {1, 5}};
+} wanted[] = {{0, GAIN_UNDIVERGED / 100.0}, {0.003, GAIN_SOME_DIVERGED / 100.0}, {0.02, 3}, {1, GAIN_ALL_DIVERGED / 100.0}};
 // where Gibbs updates hardly change an element: NUTS has so many times their effective draws, and so many for the same work
 static const double around = 2.5, at_any_cost = 0.5;
 static const double best = 0.85;     // effective draws of a transition, of the slowest of some elements, at most

@@ -87,9 +87,7 @@ def differs(before, after, to):
             continue                    # a subscript whose name an update's own unknown has, as `shift`, is a letter (var_element)
         if x not in (y, "VAR_NONE") and x[0] != '"' and not any(old in x and new in y for old, new in to.items()):
             # names of sums stop at some length after a whole word, and new names have other words: the same name stays one name
-            # a name that would be too long is a letter and a number instead
-            short = re.fullmatch("[a-z][0-9]+", y) or (x.startswith("sum") and y.startswith("sum"))
-            if short and sums.setdefault(x, y) == y: continue
+            if x.startswith("sum") and y.startswith("sum") and sums.setdefault(x, y) == y: continue
             return "%s has become %s" % (x, y)
     return None
 

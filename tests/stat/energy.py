@@ -81,6 +81,7 @@ def measure(w, name, model, values):
     if not told:
         return False, "%s: status %d %s" % (name, ran.returncode, ran.stdout + ran.stderr)
     n, _, z, ratio, apart = (float(v) for v in told.groups())
+    # beside the transitions of the run, those of up to 20 sweeps of the check after it
     return 2000 <= n <= 2020 and abs(z) < 6 and abs(ratio - 4) < 0.2 and apart < 1e-9, "%s: %s" % (name, told.group())
 
 

@@ -83,8 +83,8 @@ static const char *block_elements(Graph *g, const Update *s)
         return arena_printf(
             g->arena,
             "one Cholesky factorisation of a sparse precision, by CHOLMOD, a library, in an order that keeps it sparse, or dense where "
-            "that is "
-            "less work; on a CPU (Rue 2001). The updates below replace it on a GPU, and where data make it more than %d times their work",
+            "that is less work; on a CPU (Rue 2001). The updates below replace it on a GPU, and where data make it more than %d times "
+            "their work",
             s->gaussian.most_work);
     if (s->gaussian.band) return band_elements(g, s);
     if (s->gaussian.arrow)

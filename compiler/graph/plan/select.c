@@ -280,8 +280,10 @@ static void compete_in_sets(Graph *g, int offers, bool *in)
                 coupled |= s->conditional->nbatch < s->block[0]->rank;
             }
         const char *reason =
-            "taken if in a trial what mixes worst has, at equal cost, 1.3 times its effective draws by other updates, 1.6 to 5 "
-            "times if some diverge";
+            arena_printf(g->arena,
+                         "taken if in a trial what mixes worst has, at equal cost, %g times its effective draws by other updates, %g to %g "
+                         "times if some diverge",
+                         GAIN_UNDIVERGED / 100.0, GAIN_SOME_DIVERGED / 100.0, GAIN_ALL_DIVERGED / 100.0);
         Update *move = add_selection(g, block, n, theirs, coupled || sliced > 1, reason);
         for (int k = 0; k < n; k++) {
             block[k]->summing.sums -= offers;

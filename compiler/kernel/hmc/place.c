@@ -115,13 +115,12 @@ static void explain_coordinates(const HmcBlock *m)
         note(
             p,
             "x, an element of %s, of prior mean m = centre and sd s = spread, is m + scale*(q - (1 - c)*m), scale = s^c: q is x for c = 0, "
-            "and (x - m)/s for c = 1. c, non_centring of its coordinate, is %s. standard_scale(c, s) is s^c, from_standard(q, c, m, "
-            "scale) is x, "
+            "and (x - m)/s for c = 1. c, non_centring of its coordinate, is %s. standard_scale(c, s) is s^c, "
+            "from_standard(q, c, m, scale) is x, "
             "to_standard(x, c, m, scale) is q",
             standardised,
             m->shares ? "set in warm-up, as next_non_centring: 1 over the precision of (x - m)/s given all else, the variance of d lp/dq "
-                        "at c = 1 "
-                        "(but 1 if that is below 3, 0 if above 60; Papaspiliopoulos et al. 2007; Gorinova et al. 2020)"
+                        "at c = 1 (but 1 if that is below 3, 0 if above 60; Papaspiliopoulos et al. 2007; Gorinova et al. 2020)"
                       : "1");
 }
 
